@@ -253,24 +253,34 @@ impl Coordination {
         older.map(answer).into_iter()
     }
 
-    /// The things that the waiting workers wait for.
-    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<String> {
-        let step_of = |worker: &u32| format!("the step of worker {worker}");
+    /// The workers that the waiting ones wait for.
+    pub(super) fn awaited(&self, members: &Membership) -> Vec<u32> {
         match self.coordinator.fence_owner() {
             _ if self.votes.is_empty() && self.commits.is_empty() && self.fence.is_none() => {
                 Vec::new()
             }
-            None => self.coordinator.waiting_for(members).iter().map(step_of).collect(),
-            Some(owner) if self.fence.is_some_and(|(_, is_told)| is_told) => {
-                vec![format!("worker {owner} to lift its fence")]
-            }
-            Some(owner) => {
-                let behind = |worker: &u32| {
-                    format!("{}, to put up the fence of worker {owner}", step_of(worker))
-                };
-                self.coordinator.fence_waits_for(members).iter().map(behind).collect()
-            }
+            None => self.coordinator.waiting_for(members),
+            Some(owner) if self.is_fence_told() => vec![owner],
+            Some(_) => self.coordinator.fence_waits_for(members),
         }
+    }
+
+    /// The things that the waiting workers wait for.
+    pub(super) fn waiting_for(&self, members: &Membership) -> Vec<String> {
+        let owner = self.coordinator.fence_owner();
+        let told = |worker| match owner {
+            None => format!("the step of worker {worker}"),
+            Some(owner) if self.is_fence_told() => format!("worker {owner} to lift its fence"),
+            Some(owner) => {
+                format!("the step of worker {worker}, to put up the fence of worker {owner}")
+            }
+        };
+        self.awaited(members).into_iter().map(told).collect()
+    }
+
+    /// Whether a fence is up, and its owner knows.
+    fn is_fence_told(&self) -> bool {
+        self.fence.is_some_and(|(_, is_told)| is_told)
     }
 
     /// The answers in `effects`.

@@ -1,6 +1,7 @@
 //! What the steps on a parameter server wait for, and its log lines when it has answered none for
 //! long: who asked it can only tell that it does not answer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actix::Context;
@@ -67,9 +68,22 @@ impl ParameterServer {
         self.trainings.check_steps_later(context);
     }
 
-    /// The tasks of the workers that have yet to come, if operations of steps wait here.
+    /// The tasks of the workers that have yet to come and that operations of steps wait for here:
+    /// for the end of their step, their gradient, or the chief's first values.
     pub(super) fn awaited(&self) -> Vec<TaskName> {
-        if self.steps_wait_for().is_empty() { Vec::new() } else { self.trainings.yet_to_come() }
+        let mut workers = BTreeSet::new();
+        for coordination in self.trainings.coordinations.values() {
+            workers.extend(coordination.awaited(&self.trainings.members));
+        }
+        for id in self.store.ids() {
+            let stored = self.store.get(id);
+            workers.extend(stored.waiting_for(&self.trainings.participation));
+            let is_awaited = !stored.is_initialized() && !stored.waiting.is_empty();
+            if is_awaited && !stored.spec.is_local {
+                workers.insert(0);
+            }
+        }
+        self.trainings.yet_to_come(&workers)
     }
 
     /// What the operations of steps wait for.

@@ -243,9 +243,10 @@ impl Trainings {
         self.all_absent().map(|(_, task)| told(task)).collect()
     }
 
-    /// The tasks of the workers that are still to come: nobody goes on without them.
-    pub(super) fn yet_to_come(&self) -> Vec<TaskName> {
-        let awaited = self.all_absent().filter(|(worker, _)| self.members.is_live(*worker));
+    /// The tasks of those of `workers` that are still to come: nobody goes on without them.
+    pub(super) fn yet_to_come(&self, workers: &BTreeSet<u32>) -> Vec<TaskName> {
+        let is_to_come = |worker| workers.contains(&worker) && self.members.is_live(worker);
+        let awaited = self.all_absent().filter(|(worker, _)| is_to_come(*worker));
         awaited.map(|(_, task)| self.link.name(task)).collect()
     }
 

@@ -1,5 +1,6 @@
 //! What the actors of a started server tell one another.
 
+mod absence;
 mod chief;
 mod ending;
 

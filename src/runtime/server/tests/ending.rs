@@ -13,12 +13,12 @@ use crate::tensor::{DType, Shape, Tensor};
 /// The parameter server that counts the steps, the other one, and the tasks of workers 0 and 1.
 const COUNTER: PeerId = PeerId(0);
 const SHARD: PeerId = PeerId(1);
-const CHIEF: PeerId = PeerId(2);
+pub(super) const CHIEF: PeerId = PeerId(2);
 const OTHER: PeerId = PeerId(3);
 
 /// Two parameter servers and three workers. The second server has a variable, and the first counts
 /// the steps that train it.
-async fn servers() -> Vec<Server> {
+pub(super) async fn servers() -> Vec<Server> {
     let cluster = ClusterSpec::simulated([("ps", 2), ("worker", 3)]).unwrap();
     let servers = Server::create_cluster(&cluster);
     servers.iter().for_each(Server::know_cluster);
@@ -52,7 +52,7 @@ async fn hear_from(server: &Server, from: PeerId, message: ParameterServerMessag
 }
 
 /// Has a synchronous gradient of worker 1 come to the variable of `server`.
-async fn gradient(server: &Server) {
+pub(super) async fn gradient(server: &Server) {
     let step = StepId { master: 9, number: 0, trains: true };
     let mode = Mode::Sync { backups: 0, cancel: false };
     let apply = ApplyGradient {
