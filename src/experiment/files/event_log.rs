@@ -39,7 +39,7 @@ struct Log {
     directory: PathBuf,
     run: String,
     began: Duration,
-    /// The graph, until the file is made.
+    /// The graph, which the file has once it is made.
     graph: Option<Vec<u8>>,
     events: Option<Events<GrowingFile>>,
 }
@@ -101,14 +101,13 @@ impl Watch for EventLog {
 impl Log {
     fn add(&mut self, fact: &Fact) -> io::Result<()> {
         match fact {
-            // Steps of other workers may have come before it.
-            Fact::Began(Beginning { graph, .. }) => match &mut self.events {
-                Some(events) => events.graph(graph.clone()),
-                None => {
-                    self.graph = Some(graph.clone());
-                    Ok(())
-                }
-            },
+            // A chief that was started again tells the same one.
+            Fact::Began(Beginning { graph, .. }) if self.graph.as_ref() == Some(graph) => Ok(()),
+            Fact::Began(Beginning { graph, .. }) => {
+                self.graph = Some(graph.clone());
+                // Steps of other workers may have come before it.
+                self.events.as_mut().map_or(Ok(()), |events| events.graph(graph.clone()))
+            }
             Fact::Step(step) => self.events()?.step(step),
             Fact::Evaluated(evaluation) => self.events()?.evaluation(evaluation),
             _ => Ok(()),
@@ -121,8 +120,8 @@ impl Log {
             let (directory, run, began) = (self.directory.clone(), self.run.clone(), self.began);
             let file = GrowingFile::start(move || create(&directory, &run, began));
             let mut events = Events::new(file, began.as_secs_f64())?;
-            if let Some(graph) = self.graph.take() {
-                events.graph(graph)?;
+            if let Some(graph) = &self.graph {
+                events.graph(graph.clone())?;
             }
             self.events = Some(events);
         }
@@ -224,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn an_event_file_has_a_graph_that_is_told_after_a_step() {
+    fn an_event_file_has_a_graph_once_that_is_told_after_a_step_and_by_a_chief_started_again() {
         let folder = tempfile::tempdir().unwrap();
         let (log, recording) = watched(folder.path());
-        [step(1, 1), beginning()].into_iter().for_each(|fact| recording.record(fact));
+        [step(1, 1), beginning(), beginning()].into_iter().for_each(|fact| recording.record(fact));
         log.finish(&recording.finish()).unwrap();
         assert_eq!(read_graphs(&file_of(folder.path(), 1)), [b"graph"]);
     }
