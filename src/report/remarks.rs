@@ -82,7 +82,7 @@ fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
                 0 => "",
                 _ => ": its time to it is the mean of those alone, which is too short",
             };
-            let all = series.runs.len();
+            let all = series.runs.iter().copied().filter(has_time).count();
             Some(format!("{name} reached {target} accuracy with {reached} of {all} {over}{those}"))
         }
     }

@@ -129,6 +129,11 @@ fn a_run_that_reached_its_target_at_a_time_that_is_not_known_has_not_missed_it()
         text.contains("did not reach")
     };
     assert_eq!([None, Some(177)].map(misses), [true, false]);
+    let mut runs = seeded("a", &[1.0, 1.0, 1.0]);
+    (0..2).for_each(|run| runs[run].seconds_to_target = None);
+    runs[0].resumed_from = Some(177);
+    let (_, text) = told(runs);
+    assert!(text.contains("\na reached 0.95 accuracy with 1 of 2 seeds"), "{text}");
 }
 
 #[test]
