@@ -295,13 +295,15 @@ pub enum ParameterServerMessage {
         why: Leaving,
     },
     /// Parameter server or the chief's task: it has lost this worker, and goes on without it. A
-    /// task that has never met the worker can't find out by itself.
+    /// task that has never met the worker can't find out by itself. The first task with variables
+    /// also tells workers of the chief's loss.
     Lost {
         /// The worker's replica index in the training.
         worker: u32,
     },
     /// Task of the global step: this worker, which had left, takes part again. Who was told that it
-    /// leaves can't find out by itself.
+    /// leaves can't find out by itself. The first task with variables also tells workers of the
+    /// chief's return, from a loss too.
     Back {
         /// The worker's replica index in the training.
         worker: u32,

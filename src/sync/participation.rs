@@ -176,7 +176,7 @@ mod tests {
         let mut part = Participation::default();
         let decider = decider(1);
         assert!(part.flush(decider, 2, vec![1]) && part.is_held() && part.is_leaving(1));
-        assert!(part.has(1, round(9)), "until the view is decision");
+        assert!(part.has(1, round(9)), "until the view comes");
         assert!(!part.flush(decider, 1, vec![]));
         assert_eq!(part.install(decider, view(2, [1])).len(), 1);
         assert!(!part.has(1, round(9)) && !part.is_held());

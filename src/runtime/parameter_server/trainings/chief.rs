@@ -1,5 +1,5 @@
-//! The chief of a training with lasting checkpoints: nobody else saves. A parameter server tells
-//! the workers that use it when the chief is lost or back, since they may not know the chief.
+//! The loss and the return of the chief, which alone saves the lasting checkpoints of a training. A
+//! parameter server tells the workers that use it of both, since they may not know the chief.
 
 use super::Trainings;
 use crate::runtime::messages::ParameterServerMessage;
