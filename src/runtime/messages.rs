@@ -179,7 +179,7 @@ pub enum MasterMessage {
         graph: GraphHandle,
         /// Its receivers that are not reached, each with the reason.
         to: Vec<(TaskName, String)>,
-        /// The tasks of workers that have yet to come, if operations of steps wait at this task.
+        /// The tasks of workers that have yet to come and that steps wait for at this task.
         absent: Vec<TaskName>,
     },
 }
@@ -225,7 +225,8 @@ pub enum WorkerMessage {
         master: u64,
     },
     /// Master: which receivers of this partition are not reached, for whose values the step may
-    /// wait, and which workers has the task yet to see? Answered by [`MasterMessage::BlockedWays`].
+    /// wait, and which workers that have yet to come do steps wait for at the task? Answered by
+    /// [`MasterMessage::BlockedWays`].
     AskForWays {
         /// The step.
         step: StepId,
