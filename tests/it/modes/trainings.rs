@@ -7,9 +7,8 @@ use trainyard::cluster::TaskName;
 use trainyard::graph::{GraphError, Replica};
 use trainyard::optimizer::{LocalSgd, LocalTrainOp};
 use trainyard::prelude::*;
-use trainyard::simulation::{FaultKind, Law, Trigger};
+use trainyard::simulation::Law;
 use trainyard::sync::Mode;
-use trainyard::training::StepStats;
 use trainyard::units::Time;
 
 use crate::support::fixture::assert_error;
@@ -36,11 +35,11 @@ enum Step {
     Local(LocalTrainOp),
 }
 
-/// A variable on each of two parameter servers, and the step by which `task` trains them in `mode`.
-fn build(task: &Task, mode: Mode) -> Result<(Graph, Step)> {
+/// A variable on each of two parameter servers, and the step that trains them as `task` does.
+fn build(task: &Task) -> Result<(Graph, Step)> {
     let g = Graph::new();
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-    let Replica { worker, workers, .. } = task.replica().expect("a worker has one");
+    let Replica { worker, workers, mode } = task.replica().expect("a worker has one");
     let variables = |g: &Graph| -> Result<[Variable; 2], GraphError> {
         Ok([g.variable("v", &g.constant(1f32))?, g.variable("u", &g.constant(1f32))?])
     };
@@ -62,8 +61,8 @@ fn build(task: &Task, mode: Mode) -> Result<(Graph, Step)> {
 }
 
 /// Trains until the global step is `last`, which the chief says.
-async fn train_to(task: &Task, mode: Mode, last: u64) -> Result<()> {
-    let (g, step) = build(task, mode)?;
+async fn train_to(task: &Task, last: u64) -> Result<()> {
+    let (g, step) = build(task)?;
     let mut session = MonitoredSession::builder(task, g).open().await?;
     let mut number = 0;
     while !session.should_stop() {
@@ -92,7 +91,7 @@ fn trainings(mode: Mode, ends: [u64; 3], pause: Duration) -> Trained {
             return Ok(());
         }
         for last in ends {
-            train_to(&task, mode, last).await?;
+            train_to(&task, last).await?;
             let clock = Rc::clone(server.clock());
             clock.sleep_until(clock.now().after(pause)).await;
         }
@@ -135,34 +134,6 @@ fn a_worker_that_is_early_for_the_next_training_waits_until_the_others_have_left
         let trained = trainings(mode, ends, Duration::ZERO);
         assert_all_take_part(mode, &trained, ends);
     }
-}
-
-#[test]
-fn a_worker_that_is_lost_in_a_training_with_votes_comes_back_whatever_training_was_there_before() {
-    let behind_a_barrier = Mode::Sync { backups: 0, cancel: false };
-    let with_votes = Mode::Sync { backups: 1, cancel: false };
-    let (second, lost) = (Time(60_000_000_000), Time(62_000_000_000));
-    let other = TaskName::new("worker", 2);
-    let crash =
-        FaultKind::Crash { task: other.clone(), restart_after: Some(Duration::from_millis(500)) };
-    let training = Simulated::new(2, 3, behind_a_barrier)
-        .step_time(Law::Exponential { mean: 0.1 })
-        .fault(Trigger::Time(lost), crash);
-    let trained = training.run_on_servers(|server, task| async move {
-        let clock = Rc::clone(server.clock());
-        if task.job() == "ps" {
-            clock.sleep_until(Time::ZERO.after(Duration::from_secs(1_000_000))).await;
-            return Ok(());
-        }
-        if clock.now() < second {
-            train_to(&task, behind_a_barrier, 20).await?;
-            clock.sleep_until(second).await;
-        }
-        train_to(&task, with_votes, 220).await
-    });
-    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
-    let is_back = |step: &&StepStats| step.worker == other && step.started > lost;
-    assert!(trained.steps.iter().filter(is_back).count() > 20);
 }
 
 #[test]
