@@ -20,10 +20,7 @@ where
 {
     let (task, program) = begun?;
     let ended = match program.await {
-        Ok(()) => {
-            leave_if_still_there(&task);
-            Ok(())
-        }
+        Ok(()) => leave_if_still_there(&task),
         Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
         failed => failed,
     };
@@ -73,18 +70,32 @@ async fn until_the_chief_is_back(task: &Task) -> Result<()> {
 
 /// Has a worker leave whose program has used sessions, and has returned without closing a monitored
 /// one: the others would wait for it.
-fn leave_if_still_there(task: &Task) {
-    let Some(replica) = task.replica() else { return };
-    if !task.has_used_sessions() || task.server().training().has_left(replica.worker) {
-        return;
+///
+/// # Errors
+/// If it is the chief of a training with lasting checkpoints, which lack the end, and was not asked
+/// to stop.
+fn leave_if_still_there(task: &Task) -> Result<()> {
+    let training = task.server().training();
+    let Some(replica) = task.replica() else { return Ok(()) };
+    if !task.has_used_sessions() || training.has_left(replica.worker) {
+        return Ok(());
+    }
+    task.pass_on_the_end();
+    let is_to_save = task.is_chief() && task.has_trained() && training.has_lasting_checkpoints();
+    if is_to_save && task.leaving(false) == Leaving::Done {
+        task.leave(Leaving::Stopped);
+        let message = "the chief's program has ended without closing its `MonitoredSession`: what \
+                       was learnt after its last checkpoint is in none; end with \
+                       `session.close_after(…)`, which saves the last one";
+        return Err(Error::new(Code::FailedPrecondition, message).on(task.name()));
     }
     tracing::warn!(
         "{} has ended without closing a `MonitoredSession`: it leaves the training, but no hook \
          had its `end`, and no last checkpoint is saved; end with `session.close_after(…)`",
         task.name()
     );
-    task.pass_on_the_end();
     leave(task);
+    Ok(())
 }
 
 /// Has the worker leave in good order.

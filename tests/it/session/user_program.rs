@@ -6,8 +6,10 @@ pub(crate) mod digits_trainer;
 use std::time::Duration;
 
 use trainyard::data::Pipeline;
+use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
+use trainyard::training::SharedRecording;
 use trainyard::units::Time;
 
 use crate::support::checkers::check;
@@ -164,6 +166,17 @@ fn a_worker_that_returns_without_closing_its_session_leaves_and_the_others_go_on
             assert_eq!(trained.steps.len(), expected, "{mode}, monitored: {is_monitored}");
         }
     }
+}
+
+#[test]
+fn a_chief_that_closes_no_session_with_checkpoints_in_a_folder_fails_since_they_lack_the_end() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'null'\nbatch = 8\n\
+                [checkpoint]\ndirectory = 'saved'\nevery_steps = 4\n[stop]\nsteps = 100\n";
+    let trial = Experiment::parse(text.to_owned()).unwrap().trials().unwrap().remove(0);
+    let recording = SharedRecording::default();
+    let simulated = trial.simulate_on_servers(recording, |_, task| careless_trainer(task, true));
+    let says = ["the chief's program has ended without closing its `MonitoredSession`"];
+    assert_error(simulated.outcome.result, Code::FailedPrecondition, &says);
 }
 
 /// A trainer that the end of its input leaves by `?`. The inputs have `lengths` elements, one for
