@@ -61,6 +61,8 @@ async fn until_the_chief_is_back(task: &Task) -> Result<()> {
         };
         let pause = left.min(NOTICE);
         if task.within(Some(pause), back).await.is_some() {
+            // The chief's earlier life had them.
+            task.server().tell_last_own_values(&chief);
             return Ok(());
         }
         left -= pause;
