@@ -32,6 +32,8 @@ pub(crate) struct TrainingState {
     chief_left: Cell<Option<Leaving>>,
     /// Whether the chief is lost, in a training with lasting checkpoints.
     chief_is_lost: Cell<bool>,
+    /// Whether this task has stopped at the last step of the training.
+    is_at_last_step: Cell<bool>,
     /// Whether the training keeps checkpoints that outlast its chief's process.
     has_lasting_checkpoints: Cell<bool>,
     /// Why the chief can't give the variables their values, if it has said so.
@@ -80,6 +82,7 @@ impl TrainingState {
         self.parting.borrow_mut().clear();
         self.chief_left.set(None);
         self.is_over.set(false);
+        self.is_at_last_step.set(false);
         self.progress.take();
     }
 
@@ -106,6 +109,17 @@ impl TrainingState {
     /// Whether the chief has announced the end of the training.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
+    }
+
+    /// This task stops at the last step of the training: others stop there, too.
+    pub(crate) fn reach_last_step(&self) {
+        self.is_at_last_step.set(true);
+    }
+
+    /// Whether the training has come to its end for all, as far as this task knows: by its last
+    /// step, or by an announcement.
+    pub(crate) fn is_at_its_end(&self) -> bool {
+        self.is_over() || self.is_at_last_step.get()
     }
 
     /// Waits until the chief has announced the end of the training.
@@ -335,5 +349,17 @@ mod tests {
         let of_a_step = WorkerMessage::AskForMaster { master: 0 };
         training.note_partner(other, &[over, of_a_step.into()]);
         assert_eq!(training.who_misses_a_worker(own), [own, other].into());
+    }
+
+    #[test]
+    fn a_training_is_at_its_end_at_its_last_step_or_when_that_is_announced_until_another_begins() {
+        let training = TrainingState::default();
+        assert!(!training.is_at_its_end());
+        training.reach_last_step();
+        assert!(training.is_at_its_end());
+        training.begin();
+        assert!(!training.is_at_its_end());
+        training.note(PeerId(0), &ParameterServerMessage::TrainingOver);
+        assert!(training.is_at_its_end());
     }
 }

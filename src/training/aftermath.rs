@@ -35,7 +35,8 @@ where
 }
 
 /// Waits for the chief, if it is away and still has to save the training that the worker `task` has
-/// come to the end of. Where all tasks end together, who runs the training sees whether it has.
+/// come to the end of. Where all tasks end together, who runs the training sees whether it has. A
+/// worker whose own part has ended, while others train, waits for nobody.
 ///
 /// # Errors
 /// If the chief is not back within `network.recovery`: started again, all tasks go on from the
@@ -48,6 +49,12 @@ async fn until_the_chief_is_back(task: &Task) -> Result<()> {
         return Ok(());
     }
     let (name, chief) = (task.name(), task.chief());
+    if !training.is_at_its_end() {
+        tracing::warn!(
+            "{name} has ended; no checkpoint is written until the chief, {chief}, is back"
+        );
+        return Ok(());
+    }
     let mut left = task.patience().recovery;
     while !left.is_zero() {
         tracing::warn!(

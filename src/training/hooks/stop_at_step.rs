@@ -38,6 +38,11 @@ impl StopAtStep {
         }
     }
 
+    fn stop(context: &HookContext<'_>) {
+        context.task.server().training().reach_last_step();
+        context.request_stop();
+    }
+
     fn is_reached(&self, global_step: u64) -> bool {
         matches!(self.end, End::Last(step) if global_step >= step)
     }
@@ -47,7 +52,7 @@ impl Hook for StopAtStep {
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         self.opened_at(context.global_step);
         if self.is_reached(context.global_step) {
-            context.request_stop();
+            Self::stop(context);
         }
         Box::pin(ready(Ok(())))
     }
@@ -58,7 +63,7 @@ impl Hook for StopAtStep {
         run: &'a RunValues<'_>,
     ) -> HookFuture<'a> {
         if run.step.is_some() && self.is_reached(context.global_step) {
-            context.request_stop();
+            Self::stop(context);
         }
         Box::pin(ready(Ok(())))
     }
