@@ -32,6 +32,8 @@ pub(crate) struct TrainingState {
     chief_left: Cell<Option<Leaving>>,
     /// Whether the chief is lost, in a training with lasting checkpoints.
     chief_is_lost: Cell<bool>,
+    /// Whether the chief has been away, and come back.
+    chief_came_back: Cell<bool>,
     /// Whether this task has stopped at the last step of the training.
     is_at_last_step: Cell<bool>,
     /// Whether the training keeps checkpoints that outlast its chief's process.
@@ -180,9 +182,16 @@ impl TrainingState {
             self.chief_left.set(None);
         }
         if was_lost || had_stopped {
+            self.chief_came_back.set(true);
             self.news.come();
         }
         was_lost
+    }
+
+    /// Whether a worker that this task meets anew may not know that the chief is there: it has been
+    /// away, or has given the variables of a task that was lost their values.
+    pub(super) fn may_seem_lost(&self) -> bool {
+        self.has_lasting_checkpoints() && (self.chief_came_back.get() || self.resets() > 0)
     }
 
     /// Whether the chief is lost.
@@ -302,6 +311,7 @@ impl TrainingState {
                 self.news.come();
             }
             ParameterServerMessage::Back { worker: 0 } => {
+                self.chief_came_back.set(self.chief_came_back.get() || self.has_chief_stopped());
                 self.chief_left.set(None);
                 self.forget_failure();
                 self.news.come();

@@ -1,5 +1,5 @@
-//! The loss and the return of the chief, which alone saves the lasting checkpoints of a training. A
-//! parameter server tells the workers that use it of both, since they may not know the chief.
+//! The chief of a training with lasting checkpoints, which it alone saves. A parameter server tells
+//! the workers that use it when the chief is lost or back, since they may not know the chief.
 
 use super::Trainings;
 use crate::runtime::messages::ParameterServerMessage;
@@ -34,11 +34,32 @@ impl Trainings {
         }
     }
 
-    /// Tells the task of a worker, which has just begun to use this task, if the chief is lost.
+    /// Tells the task of a worker, which has just begun to use this task, if the chief is lost, or
+    /// that it is back: the worker may have been away then.
     pub(crate) fn tell_of_chief(&self, task: PeerId) {
-        if self.speaks_for_others() && self.link.actors.training.is_chief_lost() {
-            self.link.send(task, ParameterServerMessage::Lost { worker: 0 });
+        if !self.speaks_for_others() {
+            return;
         }
+        if self.link.actors.training.is_chief_lost() {
+            self.link.send(task, ParameterServerMessage::Lost { worker: 0 });
+        } else if self.has_chief_again() {
+            self.link.send(task, ParameterServerMessage::Back { worker: 0 });
+        }
+    }
+
+    /// The chief gives the variables other values, perhaps since this task has lost them: an
+    /// earlier life of it may have told the workers that the chief is lost.
+    pub(crate) fn tell_that_chief_restores(&self) {
+        if self.has_chief_again() {
+            self.tell_workers(&ParameterServerMessage::Back { worker: 0 });
+        }
+    }
+
+    /// Whether the chief trains here, though some workers may take it for lost.
+    fn has_chief_again(&self) -> bool {
+        let training = &self.link.actors.training;
+        let trains = training.chief_left().is_none() && training.chief_failed().is_none();
+        training.may_seem_lost() && trains && self.is_here(0)
     }
 
     /// Whether `worker` is the chief, and this the task of another one, where nobody waits for it:

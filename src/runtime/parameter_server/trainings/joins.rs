@@ -150,7 +150,7 @@ impl Trainings {
     }
 
     /// Whether the task of `worker` uses this one.
-    fn is_here(&self, worker: u32) -> bool {
+    pub(super) fn is_here(&self, worker: u32) -> bool {
         self.task_of(worker).is_some_and(|task| self.joins.is_used_by(task))
     }
 

@@ -53,3 +53,59 @@ fn a_worker_hears_from_a_parameter_server_that_the_chief_is_lost_and_that_it_is_
         assert_eq!(heard(), [false, false]);
     });
 }
+
+/// Has the parameter server `ps` lose the peer, and all hear what follows.
+async fn lose(ps: &Server, peer: PeerId) {
+    ps.actors.lost(peer, Loss::Stopped);
+    settle().await;
+    settle().await;
+}
+
+/// Has the parameter server `ps` meet worker 1, with its graph of that `number`.
+async fn meet_worker_1(ps: &Server, number: u64) {
+    let message = register(number);
+    tell(&ps.actors.worker, WorkerMail::FromPeer { from: PeerId(2), message });
+    settle().await;
+    settle().await;
+}
+
+#[test]
+fn a_worker_that_was_away_when_the_chief_came_back_hears_of_it_when_it_is_there_again() {
+    on_actix(async {
+        let servers = servers_of_a_training().await;
+        let (ps, worker) = (&servers[0], &servers[2]);
+        worker.know_cluster();
+        servers.iter().for_each(|server| server.training().expect_lasting_checkpoints());
+        meet_worker_1(ps, 1).await;
+        lose(ps, WORKER).await;
+        assert!(worker.training().waits_for_checkpoints());
+        lose(ps, PeerId(2)).await;
+        hear(ps, register(2)).await;
+        assert!(worker.training().waits_for_checkpoints(), "it is away");
+        meet_worker_1(ps, 3).await;
+        assert!(!worker.training().waits_for_checkpoints());
+    });
+}
+
+#[test]
+fn a_chief_that_restores_is_not_lost_whatever_an_earlier_life_of_the_parameter_server_has_told() {
+    on_actix(async {
+        let servers = servers_of_a_training().await;
+        let (ps, worker) = (&servers[0], &servers[2]);
+        worker.know_cluster();
+        servers.iter().for_each(|server| server.training().expect_lasting_checkpoints());
+        worker.training().lose_chief();
+        meet_worker_1(ps, 1).await;
+        assert!(worker.training().waits_for_checkpoints());
+        let reset = ParameterServerMessage::Reset {
+            number: 0,
+            containers: Vec::new(),
+            within_training: true,
+            incarnations: Vec::new(),
+        };
+        ps.actors.deliver(WORKER, vec![reset.into()]);
+        settle().await;
+        settle().await;
+        assert!(!worker.training().waits_for_checkpoints());
+    });
+}
