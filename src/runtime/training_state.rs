@@ -311,7 +311,10 @@ impl TrainingState {
                 self.news.come();
             }
             ParameterServerMessage::Back { worker: 0 } => {
-                self.chief_came_back.set(self.chief_came_back.get() || self.has_chief_stopped());
+                if self.has_lasting_checkpoints() && self.has_chief_stopped() {
+                    self.chief_came_back.set(true);
+                    tracing::warn!("the chief is back");
+                }
                 self.chief_left.set(None);
                 self.forget_failure();
                 self.news.come();

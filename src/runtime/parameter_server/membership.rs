@@ -91,6 +91,9 @@ impl ParameterServer {
     /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
     /// past: who has met the worker, or was told that it is let in again, finds out by itself.
     pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
+        if worker == 0 {
+            self.trainings.hear_of_leaving_chief(from, why);
+        }
         let other = self.trainings.task_of(worker).filter(|task| *task != from);
         let knows_better = |task| {
             self.trainings.joins.is_used_by(task) || self.trainings.participation.lets_in(worker)

@@ -3,6 +3,7 @@
 
 use super::Trainings;
 use crate::runtime::messages::ParameterServerMessage;
+use crate::sync::Leaving;
 use crate::transport::PeerId;
 
 impl Trainings {
@@ -60,6 +61,17 @@ impl Trainings {
         let training = &self.link.actors.training;
         let trains = training.chief_left().is_none() && training.chief_failed().is_none();
         training.may_seem_lost() && trains && self.is_here(0)
+    }
+
+    /// The chief, at `from`, takes no more steps. Where others are asked to stop, too, none of them
+    /// goes on without checkpoints.
+    pub(crate) fn hear_of_leaving_chief(&self, from: PeerId, why: Leaving) {
+        let training = &self.link.actors.training;
+        let all_stop = training.is_stop_requested() || training.stopping().is_some();
+        let is_missed = why == Leaving::Stopped && training.waits_for_checkpoints();
+        if is_missed && !all_stop && from != self.link.local() {
+            tracing::warn!("the chief has stopped: no checkpoint is written until it is back");
+        }
     }
 
     /// Whether `worker` is the chief, and this the task of another one, where nobody waits for it:

@@ -99,6 +99,8 @@ fn tasks_whose_chief_does_not_come_back_to_save_the_training_are_to_be_started_a
         assert_eq!(task.code, 138, "{}", task.err);
         let says = "the training is over, but worker:0, the chief, never came back to save it";
         assert!(task.err.lines().last().unwrap_or_default().contains(says), "{}", task.err);
+        let warning = "the chief has stopped: no checkpoint is written until it is back";
+        assert!(task.err.contains(warning), "{}", task.err);
     }
     let again = [("ps", 0), ("worker", 0), ("worker", 1)].map(|(job, at)| tasks.start(job, at));
     for task in again.map(Running::end) {
