@@ -1,7 +1,5 @@
 //! What a chief that is away means to the others of a training with checkpoints.
 
-use std::time::Instant;
-
 use futures_util::future::join;
 
 use super::*;
@@ -9,6 +7,7 @@ use super::*;
 #[test]
 fn a_chief_is_waited_for_from_the_end_on_and_the_end_says_that_it_never_came_to_save() {
     on_actix(async {
+        let clock = WallClock::new();
         for is_kept in [false, true] {
             let servers = servers_of_a_training().await;
             let ps = &servers[0];
@@ -20,10 +19,11 @@ fn a_chief_is_waited_for_from_the_end_on_and_the_end_says_that_it_never_came_to_
             let over = async {
                 tokio::time::sleep(2 * short().recovery).await;
                 leave(1, Leaving::Done).await;
-                Instant::now()
+                clock.now()
             };
             let (joined, over) = join(ps.join(2, short()), over).await;
-            assert!(over.elapsed() >= short().recovery / 2, "it waited: {:?}", over.elapsed());
+            let waited = clock.now().since(over);
+            assert!(waited >= short().recovery / 2, "it waited {waited:?}");
             let error = joined.err().map(|error| (error.code, error.message));
             assert_eq!(error.is_some(), is_kept, "{error:?}");
             if let Some((code, message)) = error {
