@@ -1,5 +1,6 @@
 //! A store of objects: S3, Google's, Azure's, or one in memory.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
@@ -26,6 +27,12 @@ pub struct ObjectStore {
     client: Arc<Client>,
     prefix: Path,
     jobs: UnboundedSender<Job>,
+}
+
+impl fmt::Debug for ObjectStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectStore").field("location", &self.location).finish_non_exhaustive()
+    }
 }
 
 impl ObjectStore {
