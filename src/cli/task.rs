@@ -82,8 +82,8 @@ struct Assignment<'a> {
     reports: bool,
     /// The event file of the result.
     events: Option<EventLog>,
-    /// Whether this process, and no other of the cluster, tells the cautions about the settings and
-    /// what the training goes on from.
+    /// Whether this process tells the cautions about the settings, and what the training goes on
+    /// from: one of the cluster does.
     tells: bool,
     /// Whether an evaluator decides if the target is reached, and not this task.
     is_measured_elsewhere: bool,

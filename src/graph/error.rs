@@ -200,8 +200,9 @@ impl GraphError {
 }
 
 impl GraphProblem {
-    /// The problem of the operation or rule `name` that is `here`, but `there` when it comes from a
-    /// message; `None` if both are alike. `asked_in` is the method that lists its fields.
+    /// The problem of an operation or a rule that is as `here`, and that another task would read as
+    /// `there`; none if the two are alike. It is called `name`, and asks for its fields in the
+    /// method `asked_in`.
     pub(crate) fn unlisted(
         name: &'static str,
         asked_in: &'static str,

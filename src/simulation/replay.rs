@@ -325,9 +325,9 @@ impl Player {
     }
 }
 
-/// Whether it is a question that a task asks after a long wait, and that changes nothing but by its
-/// answer. A replayed task may ask it where the recorded one had not waited for long enough:
-/// building a graph takes no virtual time, so the wait begins earlier.
+/// Whether it is a question that a task asks only after a long wait. A replayed task may ask it
+/// where the recorded one did not: building a graph takes no virtual time, so its wait begins
+/// earlier. The question alone changes nothing; an answer would be on the tape.
 fn is_asked_by_time(message: &PeerMessage) -> bool {
     matches!(
         message,

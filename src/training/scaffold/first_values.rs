@@ -39,8 +39,8 @@ impl Finalized {
         Ok(())
     }
 
-    /// Centers of copies come last: what the program's function assigns to the chief's copies, or
-    /// to them, is what all workers are to begin with.
+    /// Gives `missing` variables their first values. The centers of copies come last: all workers
+    /// begin with what the program's `init_fn` has assigned to the chief's copies, or to centers.
     async fn give_first_values(&self, session: &Session, missing: &[&Known]) -> Result<()> {
         let run = self.fed(session.run());
         match &self.given.init_op {

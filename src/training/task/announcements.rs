@@ -36,8 +36,8 @@ impl Task {
 
     /// The work of a parameter server and of a helper: serves until every worker has left the
     /// training. A worker leaves as it closes its
-    /// [`MonitoredSession`](crate::training::MonitoredSession); one that has used sessions, and
-    /// closes none, leaves with a warning when its program returns.
+    /// [`MonitoredSession`](crate::training::MonitoredSession). If its program returns without
+    /// closing one, it leaves then, with a warning.
     ///
     /// # Errors
     /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`

@@ -1,5 +1,5 @@
-//! Whether a task's certificate is signed by the authority beside it, and valid at this machine's
-//! clock.
+//! Checks a task's certificate: the authority beside it has signed it, and it is valid by this
+//! machine's clock.
 
 use std::path::Path;
 use std::sync::Arc;

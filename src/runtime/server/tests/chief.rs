@@ -54,6 +54,14 @@ fn a_worker_hears_from_a_parameter_server_that_the_chief_is_lost_and_that_it_is_
     });
 }
 
+/// The servers of a training with lasting checkpoints.
+async fn servers_with_checkpoints() -> Vec<Server> {
+    let servers = servers_of_a_training().await;
+    servers[2].know_cluster();
+    servers.iter().for_each(|server| server.training().expect_lasting_checkpoints());
+    servers
+}
+
 /// Has the parameter server `ps` lose the peer, and all hear what follows.
 async fn lose(ps: &Server, peer: PeerId) {
     ps.actors.lost(peer, Loss::Stopped);
@@ -72,10 +80,8 @@ async fn meet_worker_1(ps: &Server, number: u64) {
 #[test]
 fn a_worker_that_was_away_when_the_chief_came_back_hears_of_it_when_it_is_there_again() {
     on_actix(async {
-        let servers = servers_of_a_training().await;
+        let servers = servers_with_checkpoints().await;
         let (ps, worker) = (&servers[0], &servers[2]);
-        worker.know_cluster();
-        servers.iter().for_each(|server| server.training().expect_lasting_checkpoints());
         meet_worker_1(ps, 1).await;
         lose(ps, WORKER).await;
         assert!(worker.training().waits_for_checkpoints());
@@ -90,10 +96,8 @@ fn a_worker_that_was_away_when_the_chief_came_back_hears_of_it_when_it_is_there_
 #[test]
 fn a_chief_that_restores_is_not_lost_whatever_an_earlier_life_of_the_parameter_server_has_told() {
     on_actix(async {
-        let servers = servers_of_a_training().await;
+        let servers = servers_with_checkpoints().await;
         let (ps, worker) = (&servers[0], &servers[2]);
-        worker.know_cluster();
-        servers.iter().for_each(|server| server.training().expect_lasting_checkpoints());
         worker.training().lose_chief();
         meet_worker_1(ps, 1).await;
         assert!(worker.training().waits_for_checkpoints());
