@@ -27,7 +27,6 @@ mod samples;
 mod scale;
 mod skew;
 mod source;
-mod sparse;
 mod stack;
 mod stream;
 mod synthetic;
@@ -46,12 +45,10 @@ pub use batches::Batches;
 pub use error::DataError;
 pub use example::Example;
 pub use image_folder::ImageFile;
-pub use libsvm::{LibSvm, SparseSample};
 pub(crate) use pipeline::Elements;
 pub use pipeline::Pipeline;
 pub use rows::Row;
 pub use source::Source;
-pub use sparse::{SparseBatch, SparseBatches, SparseDataset, SparseSplit};
 pub use stack::{ByteLen, Sample, Stack};
 pub use stream::{Format, Stream};
 pub use tfrecord::Record;
@@ -132,8 +129,6 @@ impl Dataset {
     /// Reads a LIBSVM file densely: every feature in its place and absent ones 0. Labels are
     /// numbered in ascending order. The samples of `test` are for testing; without it, a fifth of
     /// those of `file`, drawn by `seed`.
-    ///
-    /// [`LibSvm`] reads a file without holding it in memory.
     ///
     /// # Errors
     /// If a file is missing or malformed, or has more features than fit densely into memory.

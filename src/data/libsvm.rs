@@ -1,28 +1,44 @@
-//! LIBSVM files (Chang and Lin): a sparse sample a line, read one after the other.
+//! LIBSVM files (Chang and Lin): a sparse sample a line.
 
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::Path;
 
 use super::file::{self, MOST_VALUES};
-use super::samples::Samples;
-use super::sparse::{SparseDataset, SparseSplit};
-use super::{DataError, Dataset};
+use super::samples::{Samples, held_out};
+use super::{DataError, Dataset, scale};
+
+/// A data set of sparse samples in its two parts.
+pub(super) struct SparseDataset {
+    /// The samples that the workers train on.
+    pub(super) train: SparseSplit,
+    /// The samples that the model is evaluated on.
+    pub(super) test: SparseSplit,
+}
+
+/// Sparse samples with their classes.
+pub(super) struct SparseSplit {
+    /// The samples, with the numbers of their classes as labels.
+    pub(super) samples: Vec<SparseSample>,
+    /// The number of features that a sample can have.
+    pub(super) width: usize,
+    /// The number of classes.
+    pub(super) classes: usize,
+}
 
 /// A sparse sample.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SparseSample {
+pub(super) struct SparseSample {
     /// The label as the file has it: a class's number, or -1 and 1.
-    pub label: i32,
+    pub(super) label: i32,
     /// The numbers of its features, from 0, in ascending order. The file counts from 1.
-    pub indices: Vec<u32>,
+    pub(super) indices: Vec<u32>,
     /// The values of these features.
-    pub values: Vec<f32>,
+    pub(super) values: Vec<f32>,
 }
 
-/// The samples of a LIBSVM file, read as they are asked for.
-///
-/// After an error there are no more samples.
-pub struct LibSvm {
+/// The samples of a LIBSVM file, one after the other. After an error there are no more.
+pub(super) struct LibSvm {
     file: String,
     lines: Option<Box<dyn BufRead + Send>>,
     text: String,
@@ -31,14 +47,12 @@ pub struct LibSvm {
     values: usize,
 }
 
-shown!(LibSvm, file, line);
-
 impl LibSvm {
     /// Opens the file at `path`, gzipped or not.
     ///
     /// # Errors
     /// If the file can't be opened.
-    pub fn open(path: &Path) -> Result<Self, DataError> {
+    pub(super) fn open(path: &Path) -> Result<Self, DataError> {
         let lines = Some(file::open_text(path)?);
         let text = String::new();
         Ok(Self { file: path.display().to_string(), lines, text, line: 0, values: 0 })
@@ -112,25 +126,63 @@ fn parse(line: &str) -> Result<SparseSample, String> {
     Ok(sample)
 }
 
+impl SparseDataset {
+    /// Reads a LIBSVM file. Labels are numbered in ascending order. The samples of `test` are for
+    /// testing; without it, a fifth of those of `file`, drawn by `seed`.
+    ///
+    /// # Errors
+    /// If a file is missing or malformed.
+    pub(super) fn libsvm(file: &Path, test: Option<&Path>, seed: u64) -> Result<Self, DataError> {
+        let read = |path: &Path| -> Result<Vec<SparseSample>, DataError> {
+            let samples: Vec<SparseSample> = LibSvm::open(path)?.collect::<Result<_, _>>()?;
+            let all = samples.iter().flat_map(|of| of.indices.iter().zip(&of.values));
+            scale::warn(all.map(|(index, value)| (*index, *value)), |index| {
+                format!("{}: feature {}", path.display(), u64::from(index) + 1)
+            });
+            Ok(samples)
+        };
+        let (mut train, mut test) = match test {
+            Some(test) => (read(file)?, read(test)?),
+            None => {
+                let all = read(file)?;
+                let (train, test) = held_out(all.len(), seed);
+                let pick = |positions: Vec<usize>| {
+                    positions.iter().map(|sample| all[*sample].clone()).collect()
+                };
+                (pick(train), pick(test))
+            }
+        };
+        let labels: BTreeSet<i32> = train.iter().chain(&test).map(|sample| sample.label).collect();
+        for sample in train.iter_mut().chain(&mut test) {
+            sample.label = labels.range(..sample.label).count() as i32;
+        }
+        let last = |sample: &SparseSample| sample.indices.last().copied();
+        let width =
+            train.iter().chain(&test).filter_map(last).max().map_or(0, |last| last as usize + 1);
+        let split = |samples| SparseSplit { samples, width, classes: labels.len() };
+        Ok(Self { train: split(train), test: split(test) })
+    }
+}
+
 /// Reads [`SparseDataset::libsvm`] densely, with every feature in its place and absent ones 0.
 pub(super) fn load(path: &Path, test: Option<&Path>, seed: u64) -> Result<Dataset, DataError> {
     let SparseDataset { train, test } = SparseDataset::libsvm(path, test, seed)?;
-    let (width, classes) = (train.width(), train.classes());
-    let count = train.samples().len() + test.samples().len();
+    let (width, classes) = (train.width, train.classes);
+    let count = train.samples.len() + test.samples.len();
     if width.saturating_mul(count) > MOST_VALUES {
         let problem = format!("{count} samples of {width} features are too many to be dense");
         return Err(DataError::malformed(path, "the whole", problem));
     }
     let dense = |split: &SparseSplit| {
-        let mut features = vec![0.0; split.samples().len() * width];
-        for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(split.samples()) {
+        let mut features = vec![0.0; split.samples.len() * width];
+        for (row, sample) in features.chunks_exact_mut(width.max(1)).zip(&split.samples) {
             sample
                 .indices
                 .iter()
                 .zip(&sample.values)
                 .for_each(|(index, value)| row[*index as usize] = *value);
         }
-        let labels = split.samples().iter().map(|sample| sample.label).collect();
+        let labels = split.samples.iter().map(|sample| sample.label).collect();
         Samples { features, labels }.into_split(width, classes)
     };
     Ok(Dataset { train: dense(&train)?, test: dense(&test)? })

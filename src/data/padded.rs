@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::libsvm::SparseSample;
-use super::{DataError, Dataset, SparseDataset, SparseSplit, Split};
+use super::libsvm::{SparseDataset, SparseSample, SparseSplit};
+use super::{DataError, Dataset, Split};
 use crate::tensor::Tensor;
 
 /// As [`Dataset::libsvm_sparse`].
@@ -15,7 +15,7 @@ pub(super) fn libsvm(
     seed: u64,
 ) -> Result<Dataset, DataError> {
     let dataset = SparseDataset::libsvm(path, test, seed)?;
-    let samples = || dataset.train.samples().iter().chain(dataset.test.samples());
+    let samples = || dataset.train.samples.iter().chain(&dataset.test.samples);
     let fits = |sample: &SparseSample| {
         sample.indices.len() <= slots
             && sample.indices.last().is_none_or(|last| (*last as usize) < rows)
@@ -32,15 +32,15 @@ pub(super) fn libsvm(
 
 fn padded(split: &SparseSplit, slots: usize) -> Result<Split, DataError> {
     let (mut ids, mut values) = (Vec::new(), Vec::new());
-    for sample in split.samples() {
+    for sample in &split.samples {
         let missing = slots - sample.indices.len();
         ids.extend(
             sample.indices.iter().map(|id| i64::from(*id)).chain(std::iter::repeat_n(0, missing)),
         );
         values.extend(sample.values.iter().copied().chain(std::iter::repeat_n(0.0, missing)));
     }
-    let labels: Vec<i32> = split.samples().iter().map(|sample| sample.label).collect();
-    sparse_split(&ids, &values, &labels, slots, split.classes())
+    let labels: Vec<i32> = split.samples.iter().map(|sample| sample.label).collect();
+    sparse_split(&ids, &values, &labels, slots, split.classes)
 }
 
 /// A split of samples of `slots` features, of values `values` and numbers `ids`.

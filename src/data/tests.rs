@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::libsvm::{LibSvm, SparseSample};
 use super::*;
 use crate::tensor::DType;
 
@@ -240,7 +241,7 @@ fn a_mistake_in_a_libsvm_file_is_told_with_its_line_and_ends_the_reading() {
 }
 
 #[test]
-fn batches_of_sparse_samples_are_padded_and_those_of_their_dense_form() {
+fn sparse_samples_of_a_libsvm_file_are_padded_and_those_of_its_dense_form() {
     let folder = Folder::new("sparse");
     let sample = |i: usize| match i % 3 {
         0 => format!("{} {}:{i}\n", i % 2, i + 1),
@@ -248,45 +249,25 @@ fn batches_of_sparse_samples_are_padded_and_those_of_their_dense_form() {
         _ => format!("{} 1:-1 {}:0.5 40:{i}\n", i % 2, i + 1),
     };
     let file = folder.file("data", (0..33).map(sample).collect::<String>().as_bytes());
-    let (sparse, dense) =
-        (SparseDataset::libsvm(&file, None, 5).unwrap(), Dataset::libsvm(&file, None, 5).unwrap());
-    assert_eq!((sparse.train.samples().len(), sparse.test.samples().len()), (27, 6));
-    assert_eq!((sparse.train.width(), sparse.test.classes()), (40, 2));
-    let spread = |batch: &SparseBatch| {
-        let mut rows = vec![0.0; batch.labels.shape().elements() * 40];
-        let (_, widest) = batch.ids.shape().rows_and_columns();
-        let places =
-            batch.ids.values::<i64>().unwrap().iter().zip(batch.values.values::<f32>().unwrap());
-        places
-            .enumerate()
-            .for_each(|(i, (id, value))| rows[i / widest * 40 + *id as usize] += value);
-        (rows, batch.labels.clone())
-    };
-    let same = |sparse: &SparseBatch, dense: Batch| {
-        assert_eq!(
-            spread(sparse),
-            (dense.features.values::<f32>().unwrap().to_vec(), dense.labels)
-        );
-    };
-    same(&sparse.test.whole(), dense.test.whole());
-    for worker in 0..2 {
-        let mut batches = SparseBatches::new(sparse.train.clone(), 9, worker, 2, 5).unwrap();
-        let mut of_dense = Batches::new(dense.train.clone().into(), 9, worker, 2, 5).unwrap();
-        for _ in 0..8 {
-            same(&batches.next_batch(), of_dense.next_batch());
-            assert_eq!(batches.epoch(), of_dense.epoch());
+    let sparse = Dataset::libsvm_sparse(&file, None, 40, 3, 5).unwrap();
+    let dense = Dataset::libsvm(&file, None, 5).unwrap();
+    let spread = |batch: &Batch| {
+        let mut rows = vec![0.0; batch.samples() * 40];
+        let ids = batch.ids.as_ref().unwrap().values::<i64>().unwrap();
+        for (place, (id, value)) in
+            ids.iter().zip(batch.features.values::<f32>().unwrap()).enumerate()
+        {
+            rows[place / 3 * 40 + *id as usize] += value;
         }
+        rows
+    };
+    for (sparse, dense, samples) in [(sparse.train, dense.train, 27), (sparse.test, dense.test, 6)]
+    {
+        let (sparse, dense) = (sparse.whole(), dense.whole());
+        assert_eq!(sparse.samples(), samples);
+        assert_eq!(spread(&sparse), dense.features.values::<f32>().unwrap());
+        assert_eq!(sparse.labels, dense.labels);
     }
-    assert!(SparseBatches::new(sparse.train, 9, 2, 2, 5).is_err());
-}
-
-#[test]
-fn sparse_samples_without_features_have_no_places() {
-    let folder = Folder::new("sparse-empty");
-    let file = folder.file("data", b"3\n-3\n");
-    let batch = SparseDataset::libsvm(&file, Some(&file), 0).unwrap().train.whole();
-    assert_eq!((batch.ids.shape().dims(), batch.values.shape().dims()), (&[2, 0][..], &[2, 0][..]));
-    assert_eq!(batch.labels.values::<i32>().unwrap(), [1, 0]);
 }
 
 #[test]
