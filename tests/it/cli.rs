@@ -1,6 +1,5 @@
 //! The command line, in processes of its own.
 
-mod bad_input;
 mod bad_inputs;
 mod check;
 mod checkpoint_command;

@@ -5,7 +5,7 @@
 //! writes what came of every command; then read the difference.
 
 use std::fs::{self, Permissions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use trainyard::checkpoint::{Folder, Retention, SavedVariable, Saver, Shard, Snapshot};
 use trainyard::cluster::TaskName;
 use trainyard::prelude::*;
@@ -77,6 +79,7 @@ fn place() -> PathBuf {
     write("measured.csv", b"a,label\n1,0.5\n2,1.5\n");
     write("great.csv", b"a,label\n1,0\n1e39,1\n");
     write("classes.csv", b"a,label\n1,0\n2,1000000\n");
+    write("bomb.csv.gz", &bomb(32));
     write("alike.csv", b"a,a,label\n1,2,0\n");
     write("odd_layers.csv", b"name,bytes,forward_flops\nall,401,1e6\n");
     write("torn_layers.csv", b"name,bytes,forward_flops\nall,4k,1e6\n");
@@ -101,6 +104,16 @@ fn place() -> PathBuf {
     certificates(&place);
     checkpoints(&place);
     place
+}
+
+/// `gzip` of `megabytes` of zeros: a thousandth of that.
+fn bomb(megabytes: usize) -> Vec<u8> {
+    let mut zipped = GzEncoder::new(Vec::new(), Compression::fast());
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..megabytes {
+        zipped.write_all(&zeros).unwrap();
+    }
+    zipped.finish().unwrap()
 }
 
 fn certificates(place: &Path) {

@@ -88,6 +88,19 @@ fn what_is_said_to_a_full_disk_is_lost_and_nothing_else() {
 }
 
 #[test]
+fn a_result_that_can_t_be_written_is_printed_and_named() {
+    let path = scenario("no_room", SCENARIO);
+    let out = folder("no_room_out");
+    fs::create_dir(out.join("result.json")).unwrap();
+    for command in ["sim", "launch"] {
+        let said = trainyard(&[command, &path, "--out", out.to_str().unwrap()]);
+        assert_eq!(said.code, 9, "{}", said.err);
+        assert!(said.out.contains("weights="), "the table is printed: {}", said.out);
+        assert!(said.err.contains("cannot write the files of run `"), "{}", said.err);
+    }
+}
+
+#[test]
 fn the_results_of_an_earlier_run_do_not_stand_for_one_that_fails() {
     let path = scenario("fails_later", SCENARIO);
     let out = folder("fails_later_files");
