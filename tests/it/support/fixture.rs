@@ -1,13 +1,12 @@
 //! What the tests of sessions and servers share: a runtime with a limit on time, clusters, waiting
 //! for several steps.
 
-use std::future::{Future, IntoFuture, poll_fn};
+use std::future::{Future, IntoFuture};
 use std::net::UdpSocket;
-use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::{join, join_all};
 use trainyard::cluster::{ClusterSpec, TaskName};
 use trainyard::prelude::*;
 use trainyard::transport::{Authority, Payload, Quic, QuicConfig, RunId};
@@ -95,32 +94,7 @@ pub(crate) fn matrix(rows: usize, columns: usize, values: &[f32]) -> Tensor {
 
 /// Waits for two things that happen at the same time.
 pub(crate) async fn both<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
-    let (mut first, mut second) = (None, None);
-    poll_fn(move |context| {
-        advance(&mut first, a.as_mut(), context);
-        advance(&mut second, b.as_mut(), context);
-        match (first.take(), second.take()) {
-            (Some(first), Some(second)) => Poll::Ready((first, second)),
-            (one, other) => {
-                (first, second) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-fn advance<F: Future>(
-    value: &mut Option<F::Output>,
-    future: Pin<&mut F>,
-    context: &mut Context<'_>,
-) {
-    if value.is_none()
-        && let Poll::Ready(ready) = future.poll(context)
-    {
-        *value = Some(ready);
-    }
+    join(a.into_future(), b.into_future()).await
 }
 
 /// A step's time where it waits for ever unless a deadline ends it.
@@ -144,11 +118,5 @@ pub(crate) fn assert_error<T>(outcome: Result<T>, code: Code, says: &[&str]) {
 pub(crate) async fn all<F: Future<Output = Result<T>>, T>(
     steps: impl IntoIterator<Item = F>,
 ) -> Result<Vec<T>> {
-    let mut steps: Vec<_> = steps.into_iter().map(|step| (Box::pin(step), None)).collect();
-    poll_fn(|context| {
-        steps.iter_mut().for_each(|(step, value)| advance(value, step.as_mut(), context));
-        if steps.iter().all(|(_, value)| value.is_some()) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    steps.into_iter().map(|(_, value)| value.unwrap()).collect()
+    join_all(steps).await.into_iter().collect()
 }
