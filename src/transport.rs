@@ -22,8 +22,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::cluster::TaskName;
 use crate::units::Bytes;
@@ -76,8 +76,8 @@ pub trait Inbox<M> {
     fn broken(&self, panic: &(dyn Any + Send));
 }
 
-/// The cause of a peer's loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// The cause of a peer's loss. Tapes have them by their places: a new one comes last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
     /// It was silent for longer than the limit: it is dead, frozen or cut off.

@@ -10,15 +10,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::TapeError;
-use super::entry::{self, Entry, Event, Reader};
+use super::entry::{self, Entry, Event};
 use crate::cluster::TaskName;
+use crate::transport::wire;
 use crate::units::Time;
 use crate::user_file;
 
 /// What every tape begins with; the last byte is the version of the format.
-pub(super) const MAGIC: &[u8] = b"trainyard tape\x02";
+pub(super) const MAGIC: &[u8] = b"trainyard tape\x03";
 /// The greatest length of a frame \[bytes\]: as that of an envelope without its values.
-const FRAME: u64 = 16 << 20;
+const FRAME: u32 = 16 << 20;
 /// The greatest length of a tape \[bytes\].
 const TAPE: u64 = 1 << 32;
 /// The length of a check value \[bytes\]: CRC-32C.
@@ -47,7 +48,7 @@ pub struct Header {
 
 /// Appends a frame of `payload` to `out`.
 pub(super) fn frame(payload: &[u8], out: &mut Vec<u8>) {
-    entry::write(payload.len() as u64, out);
+    wire::encode(&(payload.len() as u32), out).expect("it is a number");
     out.extend_from_slice(payload);
     out.extend_from_slice(&crc32c::crc32c(payload).to_le_bytes());
 }
@@ -132,16 +133,15 @@ fn next<'a>(left: &mut &'a [u8]) -> Result<Next<'a>, String> {
         return Ok(Next::End);
     }
     let there = left.len();
-    let mut reader = Reader(left);
-    let Ok(length) = reader.number() else {
-        // A length has at most ten bytes.
-        return if there < 10 { Ok(Next::Torn(there)) } else { Err("it is damaged".to_owned()) };
+    let mut rest = *left;
+    let Ok(length) = wire::decode_next::<u32>(&mut rest) else {
+        // A length has at most five bytes.
+        return if there < 5 { Ok(Next::Torn(there)) } else { Err("it is damaged".to_owned()) };
     };
     if length > FRAME {
         return Err("it is damaged".to_owned());
     }
-    let length = length as usize;
-    let Some((payload, rest)) = reader.0.split_at_checked(length) else {
+    let Some((payload, rest)) = rest.split_at_checked(length as usize) else {
         return Ok(Next::Torn(there));
     };
     let Some((check, rest)) = rest.split_at_checked(CHECK) else { return Ok(Next::Torn(there)) };
@@ -216,7 +216,7 @@ mod tests {
             read(b"PK\x03\x04").unwrap_err(),
             "it is no tape; `launch --record DIR` writes some"
         );
-        let newer = read(b"trainyard tape\x03").unwrap_err();
-        assert!(newer.contains("of format 3"), "{newer}");
+        let newer = read(b"trainyard tape\x04").unwrap_err();
+        assert!(newer.contains("of format 4"), "{newer}");
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Deserializer, Serialize};
 use smallvec::{SmallVec, smallvec};
 
 use crate::runtime::{
@@ -13,8 +14,8 @@ use crate::runtime::{
 };
 
 listed! {
-    /// The kind of a message. The numbers are in files.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    /// The kind of a message. The numbers are in files; each is the variant's place.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[repr(u8)]
     #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
     pub enum Kind {
@@ -73,7 +74,7 @@ impl Kind {
 }
 
 /// A master, as the receiver of a message knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Author {
     /// The receiver's own, or none.
     Own,
@@ -83,7 +84,7 @@ pub enum Author {
 }
 
 /// The name of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
     /// The kind.
     pub kind: Kind,
@@ -92,7 +93,13 @@ pub struct Name {
     /// The number of the step, or what else messages of this kind are counted by.
     pub number: u64,
     /// The further numbers in it: of graphs, or of the edges whose values it brings.
+    #[serde(deserialize_with = "items")]
     pub items: SmallVec<[u32; 2]>,
+}
+
+/// Reads a list by way of a `Vec`, since a `SmallVec` reserves as much as the bytes claim to have.
+fn items<'de, D: Deserializer<'de>>(from: D) -> Result<SmallVec<[u32; 2]>, D::Error> {
+    Ok(Vec::<u32>::deserialize(from)?.into())
 }
 
 impl Name {

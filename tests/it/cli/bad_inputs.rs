@@ -56,8 +56,8 @@ fn place() -> PathBuf {
     write("small.toml", SMALL.as_bytes());
     write("empty.toml", b"");
     write("foreign_tapes/ps-0.0.tape", b"PK\x03\x04");
-    write("newer_tapes/ps-0.0.tape", b"trainyard tape\x03");
-    write("torn_tapes/ps-0.0.tape", b"trainyard tape\x02\x40{");
+    write("newer_tapes/ps-0.0.tape", b"trainyard tape\x04");
+    write("torn_tapes/ps-0.0.tape", b"trainyard tape\x03\x40{");
     write("tapes/async/ps-0.0.tape", b"");
     write("within.json", br#"{"cluster": {"ps": ["a:1"], "worker": ["b:1"]}}"#);
     write("latin1.toml", b"name = \"gr\xfc\xdfe\"\n");

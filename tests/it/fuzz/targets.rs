@@ -336,7 +336,7 @@ fn labels() -> Vec<u8> {
 
 /// Any bytes as the tape of a task, and as one entry of it.
 pub(crate) fn read_tape(bytes: &[u8]) {
-    let beginning = [&b"trainyard tape\x02"[..], &tape_frame(TAPE_HEADER)].concat();
+    let beginning = [&b"trainyard tape\x03"[..], &tape_frame(TAPE_HEADER)].concat();
     for tape in [bytes, &[&beginning[..], &tape_frame(bytes)].concat()] {
         let Ok((header, entries, torn)) = tape::read(tape) else { continue };
         assert!(torn.is_none_or(|torn| torn < tape.len()));
@@ -350,16 +350,16 @@ const TAPE_HEADER: &[u8] = br#"{"scenario":"s","run":"r","how":"async","seed":3,
     "task":"ps:0","tasks":["ps:0","worker:0"],"began":5}"#;
 
 fn tape_frame(payload: &[u8]) -> Vec<u8> {
-    let length = [payload.len() as u8 | 0x80, (payload.len() >> 7) as u8 & 0x7f];
-    [&length[..], payload, &crc32c::crc32c(payload).to_le_bytes()].concat()
+    let [low, high] = (payload.len() as u16).to_le_bytes();
+    [&[251, low, high][..], payload, &crc32c::crc32c(payload).to_le_bytes()].concat()
 }
 
 fn tapes() -> Vec<Vec<u8>> {
     // An envelope of worker:0 with the order of a step and two values of it; the worker's loss; the
     // end of kernels, and that of the task.
-    let envelope = vec![0, 9, 1, 8, 2, 0, 7, 1, 4, 9, 2, 0, 7, 2, 0, 1];
-    let mut seeds = vec![envelope, vec![1, 9, 1, 0], vec![3, 9, 0], vec![2, 9, 1, 5, 0]];
+    let envelope = vec![9, 0, 1, 2, 8, 1, 1, 0, 7, 1, 4, 9, 1, 1, 0, 7, 2, 0, 1];
+    let mut seeds = vec![envelope, vec![9, 1, 1, 0], vec![9, 2, 0], vec![9, 3, 1, 5, 0]];
     let frames: Vec<u8> = seeds.iter().flat_map(|entry| tape_frame(entry)).collect();
-    seeds.push([&b"trainyard tape\x02"[..], &tape_frame(TAPE_HEADER), &frames].concat());
+    seeds.push([&b"trainyard tape\x03"[..], &tape_frame(TAPE_HEADER), &frames].concat());
     seeds
 }
