@@ -64,7 +64,6 @@ pub use guards::Guard;
 pub use indexed::Indexed;
 pub use library::Library;
 pub use list::List;
-pub use log_sum_exp::LogSumExp;
 pub use loss::LossFunction;
 pub use norm::Norm;
 pub use order::Order;
@@ -99,7 +98,6 @@ fn built_in() -> Vec<Defined> {
         indexed::kinds(),
         sparse::kinds(),
         window::kinds(),
-        log_sum_exp::kinds(),
         order::kinds(),
         dynamic::kinds(),
         guards::kinds(),

@@ -306,3 +306,11 @@ fn a_node_beside_an_operation_has_a_name_that_nothing_else_in_the_graph_has() {
     names.dedup();
     assert_eq!(names.len(), all, "{names:?}");
 }
+
+#[test]
+fn a_graph_with_log_sum_exp_is_written_of_operations_that_tensorflow_has() {
+    let g = Graph::new();
+    let x = g.placeholder("x", DType::F32, [None, Some(3)]).unwrap();
+    x.log_sum_exp_over(&[1]).unwrap();
+    to_graph_def(&g, &[]).unwrap();
+}

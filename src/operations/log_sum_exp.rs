@@ -1,117 +1,14 @@
-//! `ln ∑ eˣ` along some axes, without leaving the range of floats (TensorFlow
+//! `ln ∑ eˣ` along some axes, of operations that stay within the range of floats (TensorFlow
 //! `tf.math.reduce_logsumexp`).
 
-use smallvec::smallvec;
-
-use super::{Binary, Reduce, Unary};
-use crate::graph::{
-    Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind,
-    Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes,
-};
-use crate::kernels::cost::EXP;
-use crate::tensor::{DType, Tensor};
-
-/// `(x)`: `m + ln ∑ e^(x−m)` along some axes, where `m` is the greatest element, or 0 if that is
-/// not finite.
-///
-/// Elements of −∞ add nothing; if all are −∞, or there are none, the result is −∞. The gradient is
-/// the softmax: 0 for an element of −∞, even if all are −∞ (TensorFlow's is NaN then).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LogSumExp {
-    /// The axes to sum along.
-    pub axes: Axes,
-    /// Whether these axes stay, with size 1.
-    pub keep_dims: bool,
-}
-
-impl LogSumExp {
-    fn reduce(self, reduction: Reduction, keep_dims: bool) -> Reduce {
-        Reduce { reduction, axes: self.axes, keep_dims }
-    }
-}
-
-/// One of each kind.
-pub(super) fn kinds() -> Vec<Defined> {
-    vec![LogSumExp::default().into()]
-}
-
-impl OpDef for LogSumExp {
-    fn kind(&self) -> &'static str {
-        "LogSumExp"
-    }
-
-    fn attributes(&self, given: &mut Attributes) -> Defined {
-        Self {
-            axes: given.axes("axes", self.axes),
-            keep_dims: given.flag("keep_dims", self.keep_dims),
-        }
-        .into()
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        match inputs {
-            [x] if matches!(x.dtype, DType::F32 | DType::F64) => {
-                self.reduce(Reduction::Sum, self.keep_dims).infer(inputs)
-            }
-            _ => Err(GraphProblem::needs("one f32 or f64", inputs)),
-        }
-    }
-
-    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
-        let (x, mut y, mut dy) = (of.input(0), of.output(0), of.only_arrived()?);
-        if !self.keep_dims {
-            for axis in self.axes.iter() {
-                (y, dy) = (y.expand_dims(axis as isize)?, dy.expand_dims(axis as isize)?);
-            }
-        }
-        // e^(−∞ − −∞) is NaN; any finite number in place of the second −∞ makes it 0.
-        let dtype = x.tensor_type().dtype;
-        let least = if dtype == DType::F32 { f64::from(f32::MIN) } else { f64::MIN };
-        let y = y.maximum(&x.graph().constant(Tensor::scalar_of(dtype, least)))?;
-        Ok(vec![Some(x.sub(&y)?.exp().mul(&dy)?)])
-    }
-
-    /// A comparison, a difference, an exponential and a sum for each element, a logarithm and a sum
-    /// for each result; every element of each operand once.
-    fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {
-        let elements =
-            |values: &[Known]| -> usize { values.iter().map(|(_, shape)| shape.elements()).sum() };
-        let flops = (EXP + 3) * elements(inputs) + (EXP + 1) * elements(outputs);
-        Cost::work(flops, bytes(inputs) + bytes(outputs))
-    }
-
-    fn kernel_kind(&self) -> KernelKind {
-        KernelKind::Reduction
-    }
-
-    fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        let run = |op: &dyn OpDef, inputs: &[&Tensor]| -> Result<Tensor, ComputeError> {
-            Ok(op.compute(inputs)?.remove(0))
-        };
-        let mut greatest = run(&self.reduce(Reduction::Max, true), inputs)?;
-        match greatest.dtype() {
-            DType::F32 => zero_unless_finite(greatest.make_mut(), f32::is_finite),
-            _ => zero_unless_finite(greatest.make_mut(), f64::is_finite),
-        }
-        let below = run(&Binary::Sub, &[inputs[0], &greatest])?;
-        let powers = run(&Unary::Exp, &[&below])?;
-        let sum = run(&self.reduce(Reduction::Sum, true), &[&powers])?;
-        let log = run(&Unary::Log, &[&sum])?;
-        let result = run(&Binary::Add, &[&log, &greatest])?;
-        let own_shape = run(&self.reduce(Reduction::Max, self.keep_dims), &[&result])?.shape();
-        Ok(smallvec![result.reshaped(own_shape)])
-    }
-}
-
-fn zero_unless_finite<T: Copy + Default>(values: &mut [T], is_finite: impl Fn(T) -> bool) {
-    for value in values.iter_mut() {
-        if !is_finite(*value) {
-            *value = T::default();
-        }
-    }
-}
+use super::types::is_float;
+use crate::graph::{GraphError, GraphProblem, Output};
+use crate::tensor::DType;
 
 /// `ln ∑ eˣ`, of f32 or f64 (TensorFlow `tf.math.reduce_logsumexp`).
+///
+/// Elements of −∞ add nothing; if all are −∞, or there are none, the result is −∞. The gradient is
+/// the softmax; it is NaN where all elements are −∞.
 impl Output {
     /// `ln ∑ eˣ` of all elements, a scalar.
     ///
@@ -119,8 +16,8 @@ impl Output {
     /// If the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp(&self) -> Result<Self, GraphError> {
-        let axes = (0..self.tensor_type().shape.rank()).collect();
-        self.with(&[], LogSumExp { axes, keep_dims: false })
+        let axes: Vec<isize> = (0..self.tensor_type().shape.rank() as isize).collect();
+        self.log_sum_exp_over(&axes)
     }
 
     /// `ln ∑ eˣ` of the elements along these axes, which are left out of the result's shape.
@@ -129,8 +26,9 @@ impl Output {
     /// If an axis does not exist or is named twice, or the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp_over(&self, axes: &[isize]) -> Result<Self, GraphError> {
-        let axes = self.axes_to_reduce("LogSumExp", axes)?;
-        self.with(&[], LogSumExp { axes, keep_dims: false })
+        let result = self.log_sum_exp_keep_dims(axes)?;
+        // Without axes, `squeeze` takes all of size 1.
+        if axes.is_empty() { Ok(result) } else { result.squeeze(axes) }
     }
 
     /// `ln ∑ eˣ` of the elements along these axes, which stay with size 1.
@@ -139,8 +37,19 @@ impl Output {
     /// If an axis does not exist or is named twice, or the elements are not f32 or f64.
     #[track_caller]
     pub fn log_sum_exp_keep_dims(&self, axes: &[isize]) -> Result<Self, GraphError> {
-        let axes = self.axes_to_reduce("LogSumExp", axes)?;
-        self.with(&[], LogSumExp { axes, keep_dims: true })
+        let of = self.tensor_type();
+        if !is_float(of) {
+            let problem = GraphProblem::needs("one f32 or f64", &[of]);
+            return Err(GraphError::new("LogSumExp", problem));
+        }
+        // e^(x − m) is at most 1 where m is the greatest element. An infinite one would make it NaN.
+        let most = if of.dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+        let greatest = self.max_keep_dims(axes)?;
+        let from = greatest
+            .maximum(&greatest.scalar_alike(-most))?
+            .minimum(&greatest.scalar_alike(most))?
+            .stop_gradient();
+        self.sub(&from)?.exp().sum_keep_dims(axes)?.log().add(&from)
     }
 }
 
@@ -151,12 +60,17 @@ mod tests {
     use super::*;
     use crate::graph::{Graph, Op, gradients};
     use crate::kernels::Numerics;
+    use crate::tensor::Tensor;
 
     const INFINITY: f64 = f64::INFINITY;
 
-    fn computed(axes: &[usize], keep_dims: bool, x: &Tensor) -> Tensor {
-        let op = LogSumExp { axes: axes.iter().copied().collect(), keep_dims };
-        op.compute(&[x]).unwrap().remove(0)
+    fn log_sum_exp(x: &Output, axes: &[isize], keep_dims: bool) -> Output {
+        let of = if keep_dims { Output::log_sum_exp_keep_dims } else { Output::log_sum_exp_over };
+        of(x, axes).unwrap()
+    }
+
+    fn computed(axes: &[isize], keep_dims: bool, x: &Tensor) -> Tensor {
+        evaluated(&log_sum_exp(&Graph::new().constant(x.clone()), axes, keep_dims))
     }
 
     /// The definition, of one list of numbers.
@@ -187,10 +101,7 @@ mod tests {
     fn gradient(x: &Tensor, axes: &[isize], keep_dims: bool) -> Tensor {
         let g = Graph::new();
         let x = g.constant(x.clone());
-        let y = match keep_dims {
-            true => x.log_sum_exp_keep_dims(axes).unwrap(),
-            false => x.log_sum_exp_over(axes).unwrap(),
-        };
+        let y = log_sum_exp(&x, axes, keep_dims);
         let dx = gradients(&y.square().sum(), &[x]).unwrap().remove(0);
         evaluated(&dx.expect("the loss depends on it"))
     }
@@ -199,13 +110,13 @@ mod tests {
         #[test]
         fn each_result_is_that_of_the_definition_along_any_axes(
             values in prop::collection::vec(-300f64..300.0, 24),
-            axes in prop::collection::btree_set(0usize..3, 0..=3),
+            axes in prop::collection::btree_set(0isize..3, 0..=3),
             keep_dims: bool,
         ) {
-            let axes: Vec<usize> = axes.into_iter().collect();
+            let axes: Vec<isize> = axes.into_iter().collect();
             let x = Tensor::new([2, 3, 4], &values).unwrap();
             let found = computed(&axes, keep_dims, &x);
-            let is_left = |axis: &usize| !axes.contains(axis);
+            let is_left = |axis: &usize| !axes.contains(&(*axis as isize));
             let dims = [2usize, 3, 4];
             let own: Vec<usize> = match keep_dims {
                 true => (0..3).map(|axis| if is_left(&axis) { dims[axis] } else { 1 }).collect(),
@@ -232,7 +143,7 @@ mod tests {
             let axis = isize::from(!over_rows);
             let loss = |values: &[f64]| -> f64 {
                 let x = Tensor::new([2, 3], values).unwrap();
-                let y = computed(&[axis as usize], keep_dims, &x);
+                let y = computed(&[axis], keep_dims, &x);
                 y.values::<f64>().unwrap().iter().map(|y| y * y).sum()
             };
             let dx = gradient(&Tensor::new([2, 3], &values).unwrap(), &[axis], keep_dims);
@@ -265,13 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_of_elements_of_minus_infinity_is_0() {
-        let some = Tensor::new([2, 2], &[-INFINITY, 2.0, -INFINITY, -INFINITY]).unwrap();
+    fn the_gradient_of_an_element_of_minus_infinity_is_0_beside_a_finite_one_and_nan_alone() {
+        let x = Tensor::new([2, 2], &[-INFINITY, 2.0, -INFINITY, -INFINITY]).unwrap();
         let g = Graph::new();
-        let x = g.constant(some);
+        let x = g.constant(x);
         let y = x.log_sum_exp_over(&[1]).unwrap();
         let dx = evaluated(&gradients(&y.sum(), &[x]).unwrap().remove(0).unwrap());
-        assert_eq!(dx.values::<f64>().unwrap(), [0.0, 1.0, 0.0, 0.0]);
+        let dx = dx.values::<f64>().unwrap();
+        assert_eq!(dx[..2], [0.0, 1.0]);
+        assert!(dx[2].is_nan() && dx[3].is_nan(), "{dx:?}");
     }
 
     #[test]

@@ -189,7 +189,7 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
         "Sum Mean Prod Max Min Any All SumGrad MeanGrad ProdGrad MaxGrad MinGrad AnyGrad AllGrad
         ArgMax ArgMin AvgPool AvgPoolGrad MaxPool MaxPoolGrad BiasAddGrad SumToLike
         FusedBatchNormV3 FusedBatchNormGradV3 LayerNorm LayerNormGrad
-        Softmax SoftmaxGrad LogSoftmax LogSoftmaxGrad LogSumExp L2Loss
+        Softmax SoftmaxGrad LogSoftmax LogSoftmaxGrad L2Loss
         SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits
         SigmoidCrossEntropyWithLogits UnsortedSegmentSum",
     ),
