@@ -101,8 +101,6 @@ pub enum Array {
     TileGrad(Vec<usize>),
     /// `(x)` repeated to fill this shape, by the rules of NumPy; `None` keeps the size of `x`.
     BroadcastTo(PartialShape),
-    /// `(gradient, x)`: for each element of `x`, the sum of the gradients of its copies.
-    BroadcastToGrad,
     /// `(x)` in the opposite order along these axes (TensorFlow `ReverseV2`).
     Reverse(Vec<usize>),
     /// `(x)`: the sums of all elements up to each along an axis.
@@ -155,7 +153,6 @@ impl OpDef for Array {
             Self::Tile(_) => "Tile",
             Self::TileGrad(_) => "TileGrad",
             Self::BroadcastTo(_) => "BroadcastTo",
-            Self::BroadcastToGrad => "BroadcastToGrad",
             Self::Reverse(_) => "ReverseV2",
             Self::Cumsum { .. } => "Cumsum",
             Self::ZerosLike => "ZerosLike",
@@ -188,10 +185,9 @@ impl OpDef for Array {
             Self::Shape(_) | Self::Size(_) | Self::Rank => Cost::default(),
             Self::ZerosLike | Self::Range { .. } => Cost::moved(written),
             Self::Slice { .. } | Self::StridedSlice(_) => Cost::moved(2 * written),
-            Self::TileGrad(_)
-            | Self::BroadcastToGrad
-            | Self::MirrorPadGrad { .. }
-            | Self::Cumsum { .. } => Cost::work(inputs[0].1.elements(), first() + written),
+            Self::TileGrad(_) | Self::MirrorPadGrad { .. } | Self::Cumsum { .. } => {
+                Cost::work(inputs[0].1.elements(), first() + written)
+            }
             // The second input is only looked at for its shape.
             Self::StridedSliceGrad(_) | Self::SplitLike { .. } => Cost::moved(first() + written),
             _ => Cost::moved(read + written),
@@ -205,7 +201,6 @@ impl OpDef for Array {
             | Self::MirrorPad { .. }
             | Self::MirrorPadGrad { .. }
             | Self::TileGrad(_)
-            | Self::BroadcastToGrad
             | Self::Cumsum { .. }
             | Self::Range { .. }
             | Self::Shape(_)

@@ -3,9 +3,9 @@
 
 use smallvec::SmallVec;
 
-use super::Array;
 use super::array::check_direction;
 use super::types::is_index;
+use super::{Array, Broadcast};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
     Output, OutputTypes, Outputs, Subscript, TensorType, bytes, one,
@@ -126,7 +126,7 @@ impl OpDef for Dynamic {
         let dy = of.only_arrived()?;
         let back = || match self.change {
             Change::Reshape => dy.with(&[&of.input(0)], Array::ReshapeLike),
-            Change::BroadcastTo => dy.with(&[&of.input(0)], Array::BroadcastToGrad),
+            Change::BroadcastTo => dy.with(&[&of.input(0)], Broadcast::SumToLike),
             Change::Tile => {
                 let x = of.input(0);
                 let shape = x.tensor_type().shape;

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Array;
+use super::Broadcast;
 use super::types::is_float;
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
@@ -63,7 +63,7 @@ impl Product {
         let (given, own) = (gradient.tensor_type().shape, x.tensor_type().shape);
         let is_repeated = given.known().is_none() || given != own;
         if is_repeated && matches!(self, Self::BatchMatMul { .. }) {
-            return gradient.with(&[x], Array::BroadcastToGrad);
+            return gradient.with(&[x], Broadcast::SumToLike);
         }
         Ok(gradient)
     }

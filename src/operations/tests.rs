@@ -177,7 +177,7 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
         Add Sub Mul RealDiv FloorDiv FloorMod Pow Maximum Minimum SquaredDifference AddN
         Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr LogicalNot
         BiasAdd ScaleRows Dropout Cumsum Cumprod TopKV2 TopKGrad InTopKV2 Choose Roll
-        ExpandDims Squeeze MirrorPad MirrorPadGrad TileGrad BroadcastToGrad Range Shape Size Rank
+        ExpandDims Squeeze MirrorPad MirrorPadGrad TileGrad Range Shape Size Rank
         ListDiff Where SetDifference
         DynamicReshape DynamicBroadcastTo DynamicTile DynamicTileGrad DynamicSlice DynamicPad
         DynamicRange DynamicStridedSlice DynamicStridedSliceGrad

@@ -61,9 +61,6 @@ impl Writer<'_> {
     pub(super) fn array(&mut self, of: &Operation, op: &Array) -> Written {
         let (t, mut inputs) = (self.first_type(of), self.inputs(of));
         let mut attributes: Vec<_> = t.into_iter().collect();
-        if *op == Array::BroadcastToGrad {
-            return self.summed(of);
-        }
         let kind = self
             .reordered(of, op, &mut inputs, &mut attributes)
             .or_else(|| self.cut(of, op, &mut inputs, &mut attributes))

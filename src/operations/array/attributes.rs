@@ -27,7 +27,6 @@ pub(in crate::operations) fn kinds() -> Vec<Defined> {
         Array::Tile(vec![]),
         Array::TileGrad(vec![]),
         Array::BroadcastTo(shape),
-        Array::BroadcastToGrad,
         Array::Reverse(vec![]),
         Array::Cumsum { axis: 0, exclusive: false, reverse: false },
         Array::ZerosLike,
@@ -85,7 +84,7 @@ pub(super) fn given(own: &Array, given: &mut Attributes) -> Array {
         },
         Array::Shape(dtype) => Array::Shape(given.dtype("out_type", *dtype)),
         Array::Size(dtype) => Array::Size(given.dtype("out_type", *dtype)),
-        Array::ReshapeLike | Array::BroadcastToGrad | Array::ZerosLike | Array::Rank => own.clone(),
+        Array::ReshapeLike | Array::ZerosLike | Array::Rank => own.clone(),
     }
 }
 

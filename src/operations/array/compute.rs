@@ -53,9 +53,6 @@ pub(super) fn call(op: &Array, inputs: &[&Tensor]) -> Outputs {
                 dy.shape().dims().iter().zip(multiples).map(|(dim, times)| dim / times).collect();
             smallvec![summed(dy, Shape::new(&dims), &tiles(&dims, multiples))]
         }
-        (Array::BroadcastToGrad, [dy, x]) => {
-            smallvec![summed(dy, x.shape(), &repeated(x.shape().dims(), dy.shape().dims()))]
-        }
         (Array::Range { start, limit, delta }, []) => smallvec![range(start, limit, delta)],
         (Array::Shape(dtype), [x]) => {
             let dims: Vec<i64> = x.shape().dims().iter().map(|dim| *dim as i64).collect();

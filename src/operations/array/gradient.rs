@@ -2,6 +2,7 @@
 
 use super::Array;
 use crate::graph::{Backprop, GraphError, Output, Subscript};
+use crate::operations::Broadcast;
 
 /// The gradients for the inputs of `op`.
 pub(super) fn gradient(op: &Array, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
@@ -26,6 +27,9 @@ pub(super) fn gradient(op: &Array, of: &Backprop<'_>) -> Result<Vec<Option<Outpu
         // The result has no elements: its gradient does not say how many `x` has.
         Array::Tile(multiples) if multiples.contains(&0) => {
             vec![Some(of.input(0).with(&[], Array::ZerosLike)?)]
+        }
+        Array::BroadcastTo(_) => {
+            vec![Some(of.only_arrived()?.with(&[&of.input(0)], Broadcast::SumToLike)?)]
         }
         Array::ZerosLike | Array::Shape(_) | Array::Size(_) | Array::Rank => vec![None],
         op => match moved_back(op) {
@@ -102,7 +106,6 @@ fn moved_back(array: &Array) -> Option<(Array, bool)> {
         }
         Array::Tile(multiples) => alone(Array::TileGrad(multiples.clone())),
         Array::TileGrad(multiples) => alone(Array::Tile(multiples.clone())),
-        Array::BroadcastTo(_) => Some((Array::BroadcastToGrad, true)),
         Array::Reverse(axes) => alone(Array::Reverse(axes.clone())),
         Array::Cumsum { axis, exclusive, reverse } => {
             alone(Array::Cumsum { axis: *axis, exclusive: *exclusive, reverse: !reverse })

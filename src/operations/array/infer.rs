@@ -54,12 +54,6 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             broadcast_to(x.shape, *shape).map(|shape| one(x.dtype, shape)),
             format!("a shape that can be repeated to fill {shape}"),
         ),
-        (Array::BroadcastToGrad, [dy, x]) => (
-            broadcast_to(x.shape, dy.shape)
-                .filter(|_| is_float(*dy) && dy.dtype == x.dtype)
-                .map(|_| smallvec![*x]),
-            "a floating-point gradient and an x that can be repeated to fill its shape".to_owned(),
-        ),
         (Array::Range { start, limit, delta }, []) => {
             (range(start, limit, delta), range::needs(start, limit, delta).to_owned())
         }
