@@ -26,12 +26,13 @@ pub struct Reduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReduceGrad(pub Reduce);
 
-/// One of each kind. The gradients of `Any` and `All`, which shape inference refuses, keep their
-/// places: a place is an operation's number in messages.
+/// One of each kind. Shape inference refuses the gradients of `Any` and `All`.
 pub(super) fn kinds() -> Vec<Defined> {
     use Reduction::{All, Any, Max, Mean, Min, Prod, Sum};
-    let all = [Sum, Mean, Prod, Max, Min, Any, All].map(|reduction| Reduce::all(reduction, 0));
-    all.map(Defined::from).into_iter().chain(all.map(ReduceGrad).map(Defined::from)).collect()
+    let of = |reduction| Reduce::all(reduction, 0);
+    let all = [Sum, Mean, Prod, Max, Min, Any, All].map(of).map(Defined::from);
+    let gradients = [Sum, Mean, Prod, Max, Min].map(of).map(ReduceGrad).map(Defined::from);
+    all.into_iter().chain(gradients).collect()
 }
 
 impl Reduce {

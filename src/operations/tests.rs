@@ -186,7 +186,7 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
     ),
     (
         KernelKind::Reduction,
-        "Sum Mean Prod Max Min Any All SumGrad MeanGrad ProdGrad MaxGrad MinGrad AnyGrad AllGrad
+        "Sum Mean Prod Max Min Any All SumGrad MeanGrad ProdGrad MaxGrad MinGrad
         ArgMax ArgMin AvgPool AvgPoolGrad MaxPool MaxPoolGrad BiasAddGrad SumToLike
         FusedBatchNormV3 FusedBatchNormGradV3 LayerNorm LayerNormGrad
         Softmax SoftmaxGrad LogSoftmax LogSoftmaxGrad L2Loss
