@@ -63,6 +63,7 @@ pub use dynamic::{Change, Dynamic};
 pub use guards::Guard;
 pub use indexed::Indexed;
 pub use library::Library;
+pub(crate) use library::gamma;
 pub use list::List;
 pub use loss::LossFunction;
 pub use norm::Norm;

@@ -1,7 +1,7 @@
 //! Functions of each element that the platform's library computes: seldom used, one element after
 //! another. The common functions are [`Unary`](super::Unary)'s.
 
-mod gamma;
+pub(crate) mod gamma;
 
 use super::types::{outputs, real};
 use crate::graph::{

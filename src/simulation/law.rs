@@ -3,6 +3,8 @@
 use rand_distr::{Distribution, Exp1, OpenClosed01, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 
+use crate::operations::gamma;
+
 /// A distribution of non-negative numbers: of a factor on a step's time, or of a time in seconds.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -130,7 +132,7 @@ impl Law {
             Self::ShiftedExponential { shift, mean } => shift + mean,
             Self::Pareto { shape, .. } if *shape <= 1.0 => f64::INFINITY,
             Self::Pareto { scale, shape } => scale * shape / (shape - 1.0),
-            Self::Weibull { scale, shape } => scale * gamma(1.0 + 1.0 / shape),
+            Self::Weibull { scale, shape } => scale * gamma::logarithm(1.0 + 1.0 / shape).exp(),
             Self::Empirical { values } => values.iter().sum::<f64>() / values.len() as f64,
             Self::Shifted { shift, law } => shift + law.mean(),
         }
@@ -200,30 +202,6 @@ fn positive(law: &'static str, parameter: &'static str, value: f64) -> Result<()
         return Ok(());
     }
     Err(LawError::OutOfRange { law, parameter, value, range: "a finite number above zero" })
-}
-
-/// The gamma function for `x` >= 1, to 1e-14 (Lanczos' approximation, g = 7, 9 terms; Godfrey's
-/// coefficients).
-fn gamma(x: f64) -> f64 {
-    const TERMS: [f64; 8] = [
-        676.5203681218851,
-        -1259.1392167224028,
-        771.323_428_777_653_1,
-        -176.615_029_162_140_6,
-        12.507343278686905,
-        -0.13857109526572012,
-        9.984_369_578_019_572e-6,
-        1.5056327351493116e-7,
-    ];
-    let x = x - 1.0;
-    let series = TERMS
-        .iter()
-        .zip(1_u8..)
-        .fold(0.999_999_999_999_809_9, |sum, (term, k)| sum + term / (x + f64::from(k)));
-    let t = x + 7.5;
-    // Split, as `t^(x + 1/2)` overflows before the gamma function does.
-    let half_power = t.powf((x + 0.5) / 2.0);
-    std::f64::consts::TAU.sqrt() * half_power * (-t).exp() * half_power * series
 }
 
 #[cfg(test)]

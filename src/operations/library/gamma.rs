@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 const LARGE: f64 = 12.0;
 
 /// `ln |Γ(x)|`, by Stirling's series (Abramowitz and Stegun 1964, 6.1.40).
-pub(super) fn logarithm(x: f64) -> f64 {
+pub(crate) fn logarithm(x: f64) -> f64 {
     if x == f64::INFINITY || x <= 0.0 && x == x.floor() {
         return f64::INFINITY;
     }
