@@ -271,6 +271,14 @@ impl Tensor {
         self.values().expect("the graph was checked for element types when it was built")
     }
 
+    /// The values of a tensor of i32 or i64, as [`Self::slice`] gives those of one type.
+    pub(crate) fn integers(&self) -> Vec<i64> {
+        match self.dtype() {
+            DType::I32 => self.slice::<i32>().iter().map(|value| i64::from(*value)).collect(),
+            _ => self.slice::<i64>().to_vec(),
+        }
+    }
+
     /// The only value of a tensor that holds one.
     ///
     /// # Errors

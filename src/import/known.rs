@@ -80,13 +80,11 @@ impl Known {
 
     /// The integers of a constant, if there are at most [`MOST`].
     pub(super) fn of(tensor: &Tensor) -> Option<Self> {
-        let values: Vec<i64> = match tensor.dtype() {
-            _ if tensor.shape().elements() > MOST => return None,
-            DType::I32 => tensor.slice::<i32>().iter().map(|value| i64::from(*value)).collect(),
-            DType::I64 => tensor.slice::<i64>().to_vec(),
-            _ => return None,
-        };
-        let elements = values.into_iter().map(Element::Known).collect();
+        let is_integer = matches!(tensor.dtype(), DType::I32 | DType::I64);
+        if !is_integer || tensor.shape().elements() > MOST {
+            return None;
+        }
+        let elements = tensor.integers().into_iter().map(Element::Known).collect();
         Some(Self {
             dtype: tensor.dtype(),
             dims: tensor.shape().dims().to_vec(),

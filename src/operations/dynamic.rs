@@ -10,7 +10,7 @@ use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
     Output, OutputTypes, Outputs, Subscript, TensorType, bytes, one,
 };
-use crate::tensor::{DType, PartialShape, Shape, Tensor};
+use crate::tensor::{PartialShape, Shape, Tensor};
 
 /// A change of shape or order by sizes (i32 or i64 vectors) that only a step knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,7 +209,7 @@ impl Dynamic {
         inputs: &[&'a Tensor],
     ) -> Result<(Array, SmallVec<[&'a Tensor; 2]>), ComputeError> {
         let x = inputs[0];
-        let ints = |i: usize| integers(inputs[i]);
+        let ints = |i: usize| inputs[i].integers();
         let sizes = |i: usize| ints(i).iter().map(|size| natural(*size)).collect::<Result<_, _>>();
         let array = match self.change {
             Change::Reshape => Array::Reshape(reshaped(&ints(1))?),
@@ -258,13 +258,6 @@ impl Dynamic {
             }
         };
         Ok((array, std::iter::once(x).collect()))
-    }
-}
-
-fn integers(sizes: &Tensor) -> Vec<i64> {
-    match sizes.dtype() {
-        DType::I32 => sizes.slice::<i32>().iter().map(|size| i64::from(*size)).collect(),
-        _ => sizes.slice::<i64>().to_vec(),
     }
 }
 
@@ -317,6 +310,7 @@ pub(crate) fn subscripts(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::DType;
 
     #[test]
     fn a_result_whose_size_the_values_decide_has_a_cost_without_a_bound() {

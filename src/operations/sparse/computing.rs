@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use crate::graph::{ComputeError, Outputs, Sharding};
 use crate::kernels::indexed::IndexOutOfRange;
 use crate::kernels::sparse;
-use crate::tensor::{DType, Element, Shape, Tensor};
+use crate::tensor::{Element, Shape, Tensor};
 
 /// The positions of the elements that hold.
 pub(super) fn places(x: &Tensor) -> Result<Tensor, ComputeError> {
@@ -65,10 +65,7 @@ pub(super) fn sum_of_segments(
     rows: usize,
     row: &[usize],
 ) -> Result<Tensor, ComputeError> {
-    let ids: Vec<i64> = match ids.dtype() {
-        DType::I32 => ids.slice::<i32>().iter().map(|id| i64::from(*id)).collect(),
-        _ => ids.slice::<i64>().to_vec(),
-    };
+    let ids = ids.integers();
     let position = |(place, id): (usize, &i64)| match usize::try_from(*id) {
         Err(_) => Ok(rows),
         Ok(position) if position < rows => Ok(position),

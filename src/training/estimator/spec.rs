@@ -100,9 +100,7 @@ fn fitted(value: Tensor, place: &Output) -> Tensor {
     let value = match (value.dtype(), wanted.dtype) {
         (DType::I32, DType::I64) if value.is_hollow() => Tensor::hollow(DType::I64, value.shape()),
         (DType::I32, DType::I64) => {
-            let labels: Vec<i64> =
-                value.slice::<i32>().iter().map(|label| i64::from(*label)).collect();
-            Tensor::new(value.shape(), &labels).expect("there are as many")
+            Tensor::new(value.shape(), &value.integers()).expect("there are as many")
         }
         _ => value,
     };

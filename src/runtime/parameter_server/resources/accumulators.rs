@@ -140,10 +140,6 @@ fn sparse(gradients: &[StateValues], reduction: Reduction) -> StateValues {
     let shape = |rows: usize| {
         Shape::new(&std::iter::once(rows).chain(row.iter().copied()).collect::<Vec<_>>())
     };
-    let numbers = |gradient: &StateValues| match gradient[0].dtype() {
-        DType::I32 => gradient[0].slice::<i32>().iter().copied().map(i64::from).collect(),
-        _ => gradient[0].slice::<i64>().to_vec(),
-    };
     if gradients.iter().flatten().any(Tensor::is_hollow) {
         let rows = gradients.iter().map(|gradient| gradient[0].shape().elements()).sum();
         return smallvec![
@@ -152,9 +148,9 @@ fn sparse(gradients: &[StateValues], reduction: Reduction) -> StateValues {
         ];
     }
     let mut sum =
-        SparseSum::new(&numbers(&gradients[0]), gradients[0][1].slice(), row.iter().product());
+        SparseSum::new(&gradients[0][0].integers(), gradients[0][1].slice(), row.iter().product());
     for gradient in &gradients[1..] {
-        sum.add(&numbers(gradient), gradient[1].slice());
+        sum.add(&gradient[0].integers(), gradient[1].slice());
     }
     let (indices, values) =
         if reduction == Reduction::Mean { sum.into_mean() } else { sum.into_sum() };
