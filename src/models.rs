@@ -14,7 +14,6 @@ mod model;
 mod network;
 mod null;
 mod resnet50;
-mod size;
 mod stages;
 mod table;
 mod vgg16;

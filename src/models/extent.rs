@@ -1,8 +1,12 @@
 //! The size of a model before it is built: its parameters, and what a sample's step holds.
 
+use super::Stages;
 use super::model::{Embedding, Model, Published};
+use super::network;
 use super::null::Null;
-use super::size::Size;
+use crate::cluster::DeviceSpec;
+use crate::graph::{Graph, GraphError, KernelKind, Op};
+use crate::tensor::DType;
 
 /// The numbers of values that a model has. They are floats: a product of two sizes that a scenario
 /// can ask for need not fit an integer.
@@ -33,6 +37,29 @@ impl Extent {
             before = units;
         }
         extent
+    }
+
+    /// The extent of a graph: its trainable variables, and the outputs whose first dimension, that
+    /// of the samples, is open. What is computed in place is left out.
+    ///
+    /// # Errors
+    /// As [`Graph::snapshot`].
+    pub(crate) fn of_graph(g: &Graph) -> Result<Self, GraphError> {
+        let variables = g.trainable_variables();
+        let parameters: usize =
+            variables.iter().map(|variable| variable.spec().shape.elements()).sum();
+        let is_in_place =
+            |op: &Op| op.kernel_kind() == KernelKind::Elementwise || op.kind() == "Reshape";
+        let of_a_sample = |dims: &[Option<usize>]| match dims {
+            [None, rest @ ..] => rest.iter().map(|dim| dim.unwrap_or(1)).product(),
+            _ => 0,
+        };
+        let def = g.snapshot()?;
+        let computed = def.iter().filter(|(_, operation)| !is_in_place(&operation.op));
+        let outputs = computed.flat_map(|(_, operation)| operation.outputs.iter());
+        let activations: usize = outputs.map(|output| of_a_sample(output.shape.dims())).sum();
+        let (parameters, activations) = (parameters as f64, activations as f64);
+        Ok(Self { parameters, activations, ..Self::default() })
     }
 }
 
@@ -88,9 +115,14 @@ fn of_null(Null { variables, elements, lookups, .. }: &Null) -> Extent {
 }
 
 fn of_published(published: Published) -> Extent {
-    let Size { parameters, activations, .. } = published.table().size();
-    let (parameters, activations) = (parameters as f64, activations as f64);
-    Extent { parameters, activations, ..Extent::default() }
+    let (g, table) = (Graph::new(), published.table());
+    let built = || {
+        let pixels = table.image.iter().product();
+        let features = g.placeholder("features", DType::F32, [None, Some(pixels)])?;
+        network::logits(table, &features, &Stages::new(vec![DeviceSpec::default()]))?;
+        Extent::of_graph(&g)
+    };
+    built().expect("the layers of a table fit each other")
 }
 
 #[cfg(test)]
@@ -106,6 +138,18 @@ mod tests {
         assert_eq!(mlp.widest, 128.0);
         let large = Model::Mlp { hidden: vec![1 << 30; 2] }.extent(64, None, 10);
         assert!(large.parameters > 1e18, "{}", large.parameters);
+    }
+
+    #[test]
+    fn published_networks_have_the_published_numbers_of_parameters() {
+        let of = |published| {
+            let extent = Model::Published(published).extent(0, None, 0);
+            (extent.parameters, extent.activations)
+        };
+        assert_eq!(of(Published::Alexnet), (61_100_840.0, 582_504.0));
+        assert_eq!(of(Published::Vgg16), (138_357_544.0, 15_087_080.0));
+        assert_eq!(of(Published::Resnet50), (25_557_032.0, 22_431_720.0));
+        assert_eq!(of(Published::InceptionV3), (23_834_568.0, 23_318_696.0));
     }
 
     #[test]

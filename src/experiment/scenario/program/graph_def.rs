@@ -9,7 +9,7 @@ use super::ProgramFile;
 use crate::experiment::scenario::mistakes::Mistakes;
 use crate::graph::{Graph, Op, Output};
 use crate::import::{Imported, training_graph};
-use crate::models::GraphFile;
+use crate::models::{Extent, GraphFile};
 use crate::tensor::DType;
 use crate::user_file;
 
@@ -82,18 +82,16 @@ fn measured(file: GraphFile, found: &mut Mistakes) -> Option<GraphFile> {
         }
     };
     check_ends(&file, &imported, found);
-    let sizes = g.trainable_variables().into_iter().map(|known| known.spec().shape.elements());
-    let parameters: usize = sizes.sum();
-    found.unless(parameters > 0, "program.graph_def", || {
+    let Extent { parameters, activations, .. } = match Extent::of_graph(&g) {
+        Ok(extent) => extent,
+        Err(error) => {
+            found.note("program.graph_def", error.to_string());
+            return None;
+        }
+    };
+    found.unless(parameters > 0.0, "program.graph_def", || {
         "the graph has no variable to train; was it frozen?".to_owned()
     });
-    let def = g.snapshot().ok()?;
-    let outputs = def.iter().flat_map(|(_, operation)| operation.outputs.iter());
-    let of_a_sample = |dims: &[Option<usize>]| match dims {
-        [None, rest @ ..] => rest.iter().map(|dim| dim.unwrap_or(1)).product(),
-        _ => 0,
-    };
-    let activations: usize = outputs.map(|output| of_a_sample(output.shape.dims())).sum();
     Some(GraphFile { parameters: parameters as u64, activations: activations as u64, ..file })
 }
 
