@@ -1,5 +1,5 @@
 //! The house rules that the compiler and clippy (`clippy.toml`) do not keep: layers, circles,
-//! sizes, first lines, and where code may be `unsafe`.
+//! lengths of lines and files, first lines, and where code may be `unsafe`.
 //!
 //! The source is read as text. Comments and literals are blanked first, so a rule sees code alone;
 //! beyond that the reading is rough, and the self-tests at the end say what it is good for.
@@ -97,7 +97,6 @@ const UNSAFE: [&str; 2] = ["src/kernels.rs", "src/kernels/"];
 
 /// Rows of a table in a doc comment may be longer: Markdown has no other way to write one.
 const COLUMNS: usize = 100;
-const FUNCTION_LINES: usize = 70;
 const FILE_LINES: usize = 500;
 
 /// One source file: its path from the repository's root, its text, and its text with comments and
@@ -193,7 +192,6 @@ fn check(file: &Source) -> Vec<String> {
     findings.extend(long_lines(file));
     if let Some(module) = file.module() {
         findings.extend(long_file(file));
-        findings.extend(long_functions(file));
         findings.extend(unsafe_code(file));
         findings.extend(unbiased_selects(file));
         if !file.is_unit_test() {
@@ -225,59 +223,6 @@ fn long_file(file: &Source) -> Vec<String> {
     let lines = file.text.lines().count();
     let finding = || format!("{}:{lines}: {lines} lines, more than {FILE_LINES}", file.path);
     (lines > FILE_LINES).then(finding).into_iter().collect()
-}
-
-fn long_functions(file: &Source) -> Vec<String> {
-    let mut findings = Vec::new();
-    for at in file.places("fn") {
-        let name = file.code[at + 2..].trim_start();
-        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
-            continue; // the type of a function pointer
-        }
-        let Some(body) = body_of(&file.code[at..]) else { continue };
-        let lines = body.matches('\n').count().saturating_sub(1);
-        if lines > FUNCTION_LINES {
-            let name =
-                name.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or(name);
-            findings.push(file.finding(
-                at,
-                format_args!("`{name}` has {lines} lines, more than {FUNCTION_LINES}"),
-            ));
-        }
-    }
-    findings
-}
-
-/// The braces, and what is between them, of the function that `code` begins with; none if it has no
-/// body.
-fn body_of(code: &str) -> Option<&str> {
-    let mut depth = 0;
-    for (at, c) in code.char_indices() {
-        match c {
-            '(' | '[' => depth += 1,
-            ')' | ']' => depth -= 1,
-            ';' if depth == 0 => return None,
-            '{' if depth == 0 => return Some(braced(&code[at..])),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// From the brace that `code` begins with to the one that closes it.
-fn braced(code: &str) -> &str {
-    let mut depth = 0;
-    for (at, c) in code.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return &code[..=at];
-        }
-    }
-    code
 }
 
 fn unsafe_code(file: &Source) -> Vec<String> {
@@ -452,30 +397,14 @@ fn a_file_that_does_not_say_what_it_owns_is_caught_wherever_it_is() {
 }
 
 #[test]
-fn long_lines_files_and_functions_are_caught_and_those_at_the_limit_are_not() {
+fn long_lines_and_files_are_caught_and_those_at_the_limit_are_not() {
     let line = |columns: usize| format!("// {}é\n", "x".repeat(columns - 4));
     assert_clean("tests/it/main.rs", &line(100));
     assert_caught("tests/it/main.rs", &line(101), "main.rs:2: 101 columns");
     assert_clean("src/graph.rs", &format!("/// | {} |\nfn f() {{}}\n", "x".repeat(120)));
     assert_caught("src/graph.rs", &format!("/// {}\nfn f() {{}}\n", "x".repeat(120)), "124");
-    let function = |lines: usize| {
-        format!("fn long(a: [u8; 3]) {{\n{}}}\nfn next() {{}}\n", "    go();\n".repeat(lines))
-    };
-    assert_clean("src/graph.rs", &function(70));
-    assert_caught("src/graph.rs", &function(71), "graph.rs:2: `long` has 71 lines");
-    assert_clean("tests/it/main.rs", &function(71));
     assert_clean("src/graph.rs", &"\n".repeat(499));
     assert_caught("src/graph.rs", &"\n".repeat(500), "501 lines");
-}
-
-#[test]
-fn a_declaration_or_a_function_pointer_has_no_body_to_measure() {
-    let body = "    go();\n".repeat(80);
-    assert_clean(
-        "src/graph.rs",
-        &format!("trait T {{ fn a(&self) -> [u8; 2]; }}\nmod m {{\n{body}}}\n"),
-    );
-    assert_clean("src/graph.rs", &format!("type F = fn(u8) -> u8;\nmod m {{\n{body}}}\n"));
 }
 
 #[test]
