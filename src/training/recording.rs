@@ -89,38 +89,6 @@ impl Recording {
         }
     }
 
-    /// The facts that it was made of, kind by kind, but for the steps. The weights are no fact.
-    pub(crate) fn into_facts(self) -> impl Iterator<Item = Fact> {
-        let Self {
-            beginning,
-            log: _,
-            forgotten: _,
-            restored,
-            taken_over,
-            begun_anew,
-            formed,
-            evaluations,
-            failed_checkpoints,
-            saved,
-            is_after_the_end,
-            cut_tapes,
-            ending,
-            weights: _,
-        } = self;
-        let facts = beginning.map(Fact::Began).into_iter();
-        let facts = facts.chain(taken_over.map(Fact::TakenOver));
-        let facts = facts.chain(restored.into_iter().map(Fact::Restored));
-        let facts = facts.chain(begun_anew.into_iter().map(Fact::BegunAnew));
-        let facts = facts.chain(formed.into_iter().map(Fact::Formed));
-        let facts = facts.chain(evaluations.into_iter().map(Fact::Evaluated));
-        let facts = facts.chain(failed_checkpoints.into_iter().map(Fact::NotSaved));
-        let saved = saved.map(|(global_step, at)| Fact::Saved { global_step, at });
-        let facts = facts.chain(saved);
-        let facts = facts.chain(is_after_the_end.then_some(Fact::NothingToDo));
-        let facts = facts.chain(cut_tapes.into_iter().map(Fact::TapeCut));
-        facts.chain(ending.map(Fact::Ended))
-    }
-
     /// Takes out the steps, and keeps how far they came.
     fn forget_steps(&mut self) -> StepLog {
         self.forgotten = self.global_step();
@@ -202,7 +170,6 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::TaskName;
 
     pub(super) fn step(number: u64) -> StepStats {
         let times = (Time(10 * number), Time(10 * number + 10));
@@ -331,27 +298,5 @@ mod tests {
         let recording = shared.finish();
         let [last] = recording.failed_checkpoints.as_slice() else { panic!("it is one") };
         assert!(last.is_last && last.why == "the disk is still full", "{last:?}");
-    }
-
-    #[test]
-    fn a_recording_gives_back_the_facts_that_it_was_made_of() {
-        let at = Time(30);
-        let worker = TaskName::new("worker", 1);
-        let why = "the disk is full".to_owned();
-        let facts = [
-            Fact::Began(Beginning { parameters: 650, graph: vec![1, 2] }),
-            Fact::Restored(Restore { global_step: 1, at }),
-            Fact::BegunAnew(BegunAnew { worker: worker.clone(), count: 1, went_back: true }),
-            Fact::Formed(Formed { at, without: vec![worker], samples: 30 }),
-            Fact::Evaluated(Evaluation { global_step: 2, at, loss: 0.5, accuracy: 0.1 }),
-            Fact::NotSaved(FailedCheckpoint { global_step: 7, why, is_last: true }),
-            Fact::Saved { global_step: 6, at },
-            Fact::NothingToDo,
-            Fact::TapeCut("ps-0.0.tape".to_owned()),
-            Fact::Ended(Ending { weights_digest: Some(u64::MAX) }),
-        ];
-        let mut recording = Recording::default();
-        facts.iter().for_each(|fact| recording.add(fact.clone()));
-        assert_eq!(recording.into_facts().collect::<Vec<_>>(), facts);
     }
 }

@@ -18,6 +18,8 @@ struct LifeRecord {
     /// The launcher's time at which its clock showed 0 \[ns\].
     began: i64,
     recording: Recording,
+    /// What the recording is made of, but for the steps.
+    facts: Vec<Fact>,
     /// What it has sent.
     sent: Traffic,
     /// The time of its end; 0 if it did not get there.
@@ -29,14 +31,23 @@ struct LifeRecord {
 impl TaskRecord {
     /// A process has started, whose clock showed 0 at the launcher's time `began` \[ns\].
     pub(super) fn begin(&mut self, began: i64) {
-        let (recording, sent) = (Recording::default(), Traffic::default());
-        self.0.push(LifeRecord { began, recording, sent, ended: Time::ZERO, error: None });
+        self.0.push(LifeRecord {
+            began,
+            recording: Recording::default(),
+            facts: Vec::new(),
+            sent: Traffic::default(),
+            ended: Time::ZERO,
+            error: None,
+        });
     }
 
     /// The running process has recorded `facts`, and has `sent` so much since it started.
     pub(super) fn add(&mut self, facts: Vec<Fact>, sent: Traffic) {
         if let Some(life) = self.0.last_mut() {
             for fact in facts {
+                if !matches!(fact, Fact::Step(_)) {
+                    life.facts.push(fact.clone());
+                }
                 life.recording.add(fact);
             }
             life.sent = sent;
@@ -139,7 +150,7 @@ pub(super) fn merged(
             if task == *chief {
                 ended = Time(life.ended.0.saturating_add_signed(ahead));
             }
-            for fact in life.recording.into_facts() {
+            for fact in life.facts {
                 recording.add(fact.later(ahead));
             }
         }
@@ -151,7 +162,7 @@ pub(super) fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::training::{Beginning, Ending};
+    use crate::training::{Beginning, Ending, Restore};
 
     #[test]
     fn an_end_is_lost_that_no_life_has_reported_of_a_training_that_one_has_begun() {
@@ -192,6 +203,22 @@ mod tests {
         let again = 1_020;
         assert_eq!(record.global_step(first_values, again), 3);
         assert_eq!(record.global_step(again, 2_000), 7);
+    }
+
+    #[test]
+    fn the_lives_of_a_task_are_merged_on_the_clock_of_its_first() {
+        let restored = |at| Restore { global_step: 2, at: Time(at) };
+        let step = StepStats::applied(0, (0, 3), (Time(1), Time(9)));
+        let mut record = TaskRecord::default();
+        record.begin(100);
+        record.add(vec![Fact::Step(step.clone())], Traffic::default());
+        record.begin(150);
+        record.add(vec![Fact::Restored(restored(5)), Fact::Step(step)], Traffic::default());
+        let chief = TaskName::new("worker", 0);
+        let told = merged(vec![(chief.clone(), record)], &chief, Duration::ZERO).recording;
+        assert_eq!(told.restored, [restored(55)]);
+        let ended: Vec<Time> = told.steps().map(|step| step.ended).collect();
+        assert_eq!(ended, [Time(9), Time(59)]);
     }
 
     #[test]
