@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use super::Tasks;
 use super::mistakes::Mistakes;
 use super::network::number;
-use super::program::ProgramPart;
 use super::replicas::{ReplicaFile, check_replicas};
 use crate::cluster::TaskName;
 use crate::models::Model;
 use crate::simulation::{Hosts, NetworkSpec};
-use crate::training::{AllReduceKind, AllReduceSettings};
+use crate::training::{AllReduceKind, AllReduceSettings, Settings};
 
 const PATH: &str = "program.all_reduce";
 
@@ -79,7 +78,7 @@ pub(super) fn batches(algorithm: Option<AllReduceKind>, replicas: &BTreeMap<Stri
 pub(super) fn check(
     algorithm: Option<AllReduceKind>,
     replicas: &BTreeMap<String, u32>,
-    program: &ProgramPart,
+    program: &Settings,
     found: &mut Mistakes,
 ) {
     if algorithm.is_none() {

@@ -17,7 +17,7 @@ use super::looks::{check_accuracy, check_evaluator};
 use super::mistakes::Mistakes;
 use super::network::{NetworkFile, check_cards, network};
 use super::plan::{PlanFile, plan};
-use super::program::{LayerTable, OtherSettings, ProgramFile, ProgramPart, program};
+use super::program::{LayerTable, ProgramFile, program};
 use super::replicas::{ReplicaFile, workers};
 use super::run::{RunFile, runs};
 use super::synonyms;
@@ -27,7 +27,7 @@ use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
 use crate::simulation::{Gpus, Hardware, Hosts, MessageThread, NetworkSpec};
-use crate::training::{EvaluatorSettings, Stop};
+use crate::training::{EvaluatorSettings, Settings, Stop};
 use crate::units::Bytes;
 
 /// The most tasks of a cluster: what each of more keeps of the others would be terabytes.
@@ -91,33 +91,29 @@ fn checked(
     let slow = slow(&file.compute.slow, &cluster, found);
     let devices = devices(file.compute.devices, found);
     let layers = LayerTable::of(&file.program, origin, found);
-    let program = program(file.program, origin, (servers, workers), found);
-    all_reduce::check(algorithm, &replicas, &program, found);
-    let patience = patience(file.network.recovery.map(Duration::from), found);
-    let read_ahead = file.network.read_ahead.unwrap_or(true);
-    let (measures, learns) = (program.model.has_accuracy(), program.model.has_data());
+    let (mut settings, dataset) = program(file.program, origin, (servers, workers), found);
+    all_reduce::check(algorithm, &replicas, &settings, found);
+    settings.patience = patience(file.network.recovery.map(Duration::from), found);
+    settings.read_ahead = file.network.read_ahead.unwrap_or(true);
+    let (measures, learns) = (settings.model.has_accuracy(), settings.model.has_data());
     check_evaluator(&cluster, file.evaluator.is_some(), file.checkpoint.as_ref(), measures, found);
     check_accuracy(&file.stop, measures, numerics, cluster.contains_key("evaluator"), found);
     let own = std::mem::take(&mut file.compute.tasks);
     let (mut network, mut compute) =
         (network(file.network, &cluster, found), compute(file.compute.speed(), found));
     let hosts = file.hosts.map(|file| hosts(&file, &cluster, found));
-    check_hosts(hosts.as_ref(), (&network, &program), &cluster, found);
+    check_hosts(hosts.as_ref(), (&network, &settings), &cluster, found);
     let calibration = file.calibration.map(|file| calibration(file, origin, found));
     calibration.iter().for_each(|measured| measured.apply(&mut network, &mut compute));
-    let on = (&network, hosts.as_ref());
-    let other = OtherSettings {
-        stop: file.stop,
-        evaluator: file.evaluator.unwrap_or_default(),
-        patience,
-        read_ahead,
-        all_reduce: all_reduce::settings(algorithm, &replicas, on, &cluster),
-    };
-    let batch = program.batch.saturating_mul(all_reduce::batches(algorithm, &replicas));
     let own_compute = own_compute(own, &compute, &cluster, found);
     let gpus = gpus(file.gpus, (&compute, &own_compute), &cluster, found);
-    check_towers(&program, &gpus, &cluster, found);
-    let (settings, dataset) = program.settings(other, batch, layers, compute.rate);
+    check_towers(&settings, &gpus, &cluster, found);
+    let on = (&network, hosts.as_ref());
+    settings.all_reduce = all_reduce::settings(algorithm, &replicas, on, &cluster);
+    let batches = all_reduce::batches(algorithm, &replicas);
+    settings.batch = settings.batch.saturating_mul(batches);
+    settings.model = LayerTable::model(layers, settings.model, settings.batch, compute.rate);
+    (settings.stop, settings.evaluator) = (file.stop, file.evaluator.unwrap_or_default());
     let name = name(file.name, origin, found);
     let hardware = Hardware {
         message_thread: message_thread(calibration.as_ref(), hosts.as_ref(), &network),
@@ -262,7 +258,7 @@ fn check_addresses(
 /// cores are known where kernels are to spread over some.
 fn check_hosts(
     hosts: Option<&Hosts>,
-    (network, program): (&NetworkSpec, &ProgramPart),
+    (network, program): (&NetworkSpec, &Settings),
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,
 ) {
@@ -288,7 +284,7 @@ fn message_thread(
 
 /// Checks that each worker has the accelerators that its towers ask for.
 fn check_towers(
-    program: &ProgramPart,
+    program: &Settings,
     gpus: &BTreeMap<TaskName, Gpus>,
     cluster: &BTreeMap<String, Tasks>,
     found: &mut Mistakes,

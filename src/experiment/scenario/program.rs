@@ -14,14 +14,11 @@ use super::mistakes::Mistakes;
 use super::optimizer::{OptimizerFile, optimizer};
 use super::partitioner::PartitionerFile;
 use crate::data::Source;
-use crate::graph::Partitioner;
 use crate::models::{Model, NullGradient};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{
-    AllReduceKind, AllReduceSettings, EvaluatorSettings, Settings, Stop, SyncReplicasSettings,
-};
-use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond};
+use crate::training::{AllReduceKind, EvaluatorSettings, Settings, Stop, SyncReplicasSettings};
+use crate::units::{Bytes, BytesPerSecond};
 use graph_def::{InputsFile, graph_def};
 pub(super) use layers::LayerTable;
 use model::{DIM, ModelFile, model};
@@ -72,70 +69,16 @@ pub(super) struct ProgramFile {
     sync_replicas: Option<SyncReplicasSettings>,
 }
 
-/// The training's data, and those of its settings that the section has.
-pub(super) struct ProgramPart {
-    pub(super) model: Model,
-    pub(super) dataset: Source,
-    partitioner: Option<Partitioner>,
-    pub(super) optimizer: Optimizer,
-    /// The batch as typed: that of one task.
-    pub(super) batch: usize,
-    label_concentration: Option<f64>,
-    read_rate: Option<BytesPerSecond>,
-    pub(super) towers: usize,
-    pub(super) allow_soft_placement: bool,
-    pub(super) num_cores: Option<NonZeroU32>,
-    pub(super) sync_replicas: Option<SyncReplicasSettings>,
-}
-
-/// The training's settings that other sections have.
-pub(super) struct OtherSettings {
-    pub(super) stop: Stop,
-    pub(super) evaluator: EvaluatorSettings,
-    pub(super) patience: Patience,
-    pub(super) read_ahead: bool,
-    pub(super) all_reduce: Option<AllReduceSettings>,
-}
-
-impl ProgramPart {
-    /// The settings of a training whose steps have `batch` samples. `table`, if there is one, has
-    /// the model's layers and the rate of the device that their times were measured on.
-    pub(super) fn settings(
-        self,
-        other: OtherSettings,
-        batch: usize,
-        table: Option<LayerTable>,
-        rate: FlopsPerSecond,
-    ) -> (Settings, Source) {
-        let settings = Settings {
-            model: LayerTable::model(table, self.model, batch, rate),
-            partitioner: self.partitioner,
-            optimizer: self.optimizer,
-            batch,
-            label_concentration: self.label_concentration,
-            read_rate: self.read_rate,
-            towers: self.towers,
-            all_reduce: other.all_reduce,
-            allow_soft_placement: self.allow_soft_placement,
-            num_cores: self.num_cores,
-            stop: other.stop,
-            sync_replicas: self.sync_replicas,
-            evaluator: other.evaluator,
-            patience: other.patience,
-            read_ahead: other.read_ahead,
-        };
-        (settings, self.dataset)
-    }
-}
-
-/// What the section says of the training. `origin` is the scenario's file, at which relative paths
-/// begin. The cluster has so many parameter servers and workers.
+/// The training's settings and its data. The caller adds what other sections say: their settings
+/// have defaults here, `batch` is that of one task, and `Model::Layers` is empty. `origin` is the
+/// scenario's file, at which relative paths begin. The cluster has so many parameter servers and
+/// workers.
 pub(super) fn program(
     file: ProgramFile,
     origin: &str,
     (servers, workers): (u32, u32),
     found: &mut Mistakes,
-) -> ProgramPart {
+) -> (Settings, Source) {
     let batch = file.batch.unwrap_or(32);
     found.at_least_1(batch as u64, "program.batch");
     found.at_most(batch, LARGEST, "program.batch");
@@ -183,19 +126,24 @@ pub(super) fn program(
     found.at_least_1(num_cores.into(), "program.num_cores");
     found.at_most(num_cores as usize, MOST_CORES, "program.num_cores");
     check_towers(towers, batch, has_layers && sync_replicas.is_none(), found);
-    ProgramPart {
+    let settings = Settings {
         model,
-        dataset,
         partitioner,
         optimizer,
         batch,
         label_concentration: file.label_concentration,
         read_rate: file.read_rate,
         towers,
+        all_reduce: None,
         allow_soft_placement: file.allow_soft_placement,
         num_cores: file.num_cores.and_then(NonZeroU32::new),
+        stop: Stop::default(),
         sync_replicas,
-    }
+        evaluator: EvaluatorSettings::default(),
+        patience: Patience::default(),
+        read_ahead: true,
+    };
+    (settings, dataset)
 }
 
 /// Checks that a batch can be shared out to `towers`, of a model that can have any or not.

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use super::Tasks;
 use super::mistakes::Mistakes;
-use super::program::ProgramPart;
 use crate::cluster::TaskName;
 use crate::models::Model;
+use crate::training::Settings;
 
 /// The replicas of a job, as they are typed.
 #[derive(Clone, Copy, Deserialize)]
@@ -52,7 +52,7 @@ pub(super) fn workers(cluster: &BTreeMap<String, Tasks>, replicas: &BTreeMap<Str
 /// Checks that there is something for the helpers of a replica to compute.
 pub(super) fn check_replicas(
     replicas: &BTreeMap<String, u32>,
-    program: &ProgramPart,
+    program: &Settings,
     found: &mut Mistakes,
 ) {
     if replicas.values().all(|tasks| *tasks == 1) {
