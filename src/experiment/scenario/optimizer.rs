@@ -5,11 +5,11 @@ mod typed;
 use super::error::most_like;
 use super::mistakes::Mistakes;
 use super::synonyms;
-use crate::graph::{LearningRate, Parameters, Schedule, UpdateRule};
+use crate::graph::{LearningRate, Parameters, Range, Schedule, UpdateRule};
 use crate::optimizer::{ClipGradients, Optimizer, rule_named, rule_names};
 
 pub(super) use typed::OptimizerFile;
-use typed::{LearningRateFile, ScheduleFile, ScheduleName, ScheduleParameters};
+use typed::{LearningRateFile, ScheduleFile, ScheduleName};
 
 /// The path of the optimizer in a scenario.
 const PATH: &str = "program.optimizer";
@@ -115,43 +115,70 @@ fn schedule(file: &ScheduleFile, found: &mut Mistakes) -> LearningRate {
         || "only the schedule \"piecewise_constant\" has `boundaries` and `values`".to_owned(),
     );
     let decay_steps = steps.unwrap_or(1);
-    let mut given = Given { path: RATE, parameters: file.parameters(), found };
+    let typed = file.parameters();
+    let mut given = Parameters::named(typed.clone());
+    let mut needed = |name: &'static str| {
+        found.unless(typed.contains_key(name), RATE, || format!("this schedule needs `{name}`"));
+        given.number(name, 0.0, Range::AtLeast0)
+    };
     let schedule = match file.schedule {
-        ScheduleName::Constant => Schedule::Constant(given.needed("initial")),
+        ScheduleName::Constant => Schedule::Constant(needed("initial")),
         ScheduleName::Exponential => Schedule::ExponentialDecay {
-            initial: given.needed("initial"),
+            initial: needed("initial"),
             decay_steps,
-            decay_rate: given.needed("decay_rate"),
-            staircase: given.flag("staircase"),
+            decay_rate: needed("decay_rate"),
+            staircase: given.flag("staircase", false),
         },
         ScheduleName::NaturalExp => Schedule::NaturalExpDecay {
-            initial: given.needed("initial"),
+            initial: needed("initial"),
             decay_steps,
-            decay_rate: given.needed("decay_rate"),
-            staircase: given.flag("staircase"),
+            decay_rate: needed("decay_rate"),
+            staircase: given.flag("staircase", false),
         },
         ScheduleName::InverseTime => Schedule::InverseTimeDecay {
-            initial: given.needed("initial"),
+            initial: needed("initial"),
             decay_steps,
-            decay_rate: given.needed("decay_rate"),
-            staircase: given.flag("staircase"),
+            decay_rate: needed("decay_rate"),
+            staircase: given.flag("staircase", false),
         },
         ScheduleName::Polynomial => Schedule::PolynomialDecay {
-            initial: given.needed("initial"),
+            initial: needed("initial"),
             decay_steps,
-            end: given.at_least_0("end", 0.0001),
-            power: given.above_0("power", 1.0),
-            cycle: given.flag("cycle"),
+            end: given.number("end", 0.0001, Range::AtLeast0),
+            power: given.number("power", 1.0, Range::Above0),
+            cycle: given.flag("cycle", false),
         },
         ScheduleName::Cosine => Schedule::CosineDecay {
-            initial: given.needed("initial"),
+            initial: needed("initial"),
             decay_steps,
-            alpha: given.at_least_0("alpha", 0.0),
+            alpha: given.number("alpha", 0.0, Range::AtLeast0),
         },
-        ScheduleName::PiecewiseConstant => given.pieces(file),
+        ScheduleName::PiecewiseConstant => pieces(file, found),
     };
-    given.refuse_the_rest();
+    for (name, wanted) in given.problems() {
+        found.note(format!("{RATE}.{name}"), wanted.as_str());
+    }
+    for name in given.left() {
+        found.note(format!("{RATE}.{name}"), "this schedule has no such parameter");
+    }
     LearningRate::from(schedule).warmup_steps(file.warmup_steps.unwrap_or(0))
+}
+
+/// The schedule of rates that are given one by one.
+fn pieces(file: &ScheduleFile, found: &mut Mistakes) -> Schedule {
+    let boundaries = file.boundaries.clone().unwrap_or_default();
+    let mut values = file.values.clone().unwrap_or_default();
+    found.unless(values.len() == boundaries.len() + 1, RATE, || {
+        "this schedule needs `boundaries` and a rate before each and after the last as `values`"
+            .to_owned()
+    });
+    found.unless(boundaries.is_sorted_by(|a, b| a < b), RATE, || {
+        "`boundaries` must ascend".to_owned()
+    });
+    let are_right = values.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
+    found.unless(are_right, RATE, || "`values` must be finite and at least 0".to_owned());
+    let last = values.pop().unwrap_or(0.0);
+    Schedule::PiecewiseConstant { until: boundaries.into_iter().zip(values).collect(), last }
 }
 
 /// The bound of the gradients; at most one may be given.
@@ -175,71 +202,4 @@ fn clip(file: &OptimizerFile, found: &mut Mistakes) -> Option<ClipGradients> {
         clip = Some(by(bound));
     }
     clip
-}
-
-/// The parameters of a schedule that are given and not yet read.
-struct Given<'a> {
-    path: &'static str,
-    parameters: ScheduleParameters,
-    found: &'a mut Mistakes,
-}
-
-impl Given<'_> {
-    fn at_least_0(&mut self, name: &'static str, default: f32) -> f32 {
-        self.number(name, default, "finite and at least 0", |number| number >= 0.0)
-    }
-
-    fn above_0(&mut self, name: &'static str, default: f32) -> f32 {
-        self.number(name, default, "finite and above 0", |number| number > 0.0)
-    }
-
-    fn number(
-        &mut self,
-        name: &'static str,
-        default: f32,
-        range: &str,
-        is_right: impl Fn(f32) -> bool,
-    ) -> f32 {
-        let number = self.parameters.numbers.remove(name).unwrap_or(default);
-        let is_right = number.is_finite() && is_right(number);
-        self.found.unless(is_right, format!("{}.{name}", self.path), || format!("must be {range}"));
-        number
-    }
-
-    /// Reads a parameter of a schedule that has no default.
-    fn needed(&mut self, name: &'static str) -> f32 {
-        if !self.parameters.numbers.contains_key(name) {
-            self.found.note(self.path, format!("this schedule needs `{name}`"));
-        }
-        self.at_least_0(name, 0.0)
-    }
-
-    fn flag(&mut self, name: &'static str) -> bool {
-        self.parameters.flags.remove(name).unwrap_or(false)
-    }
-
-    fn pieces(&mut self, file: &ScheduleFile) -> Schedule {
-        let (boundaries, mut values) =
-            (file.boundaries.clone().unwrap_or_default(), file.values.clone().unwrap_or_default());
-        self.found.unless(values.len() == boundaries.len() + 1, self.path, || {
-            "this schedule needs `boundaries` and a rate before each and after the last as \
-             `values`"
-                .to_owned()
-        });
-        self.found.unless(boundaries.is_sorted_by(|a, b| a < b), self.path, || {
-            "`boundaries` must ascend".to_owned()
-        });
-        let are_right = values.iter().all(|rate| rate.is_finite() && *rate >= 0.0);
-        self.found
-            .unless(are_right, self.path, || "`values` must be finite and at least 0".to_owned());
-        let last = values.pop().unwrap_or(0.0);
-        Schedule::PiecewiseConstant { until: boundaries.into_iter().zip(values).collect(), last }
-    }
-
-    fn refuse_the_rest(self) {
-        let ScheduleParameters { numbers, flags } = self.parameters;
-        for name in numbers.into_keys().chain(flags.into_keys()) {
-            self.found.note(format!("{}.{name}", self.path), "this schedule has no such parameter");
-        }
-    }
 }

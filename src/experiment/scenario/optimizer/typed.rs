@@ -115,18 +115,6 @@ impl<'de> Deserialize<'de> for ParameterFile {
     }
 }
 
-/// The parameters of a schedule, by their keys.
-pub(in crate::experiment::scenario) struct ScheduleParameters {
-    pub(in crate::experiment::scenario) numbers: BTreeMap<&'static str, f32>,
-    pub(in crate::experiment::scenario) flags: BTreeMap<&'static str, bool>,
-}
-
-fn given<T>(
-    keys: impl IntoIterator<Item = (&'static str, Option<T>)>,
-) -> BTreeMap<&'static str, T> {
-    keys.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
-}
-
 /// The learning rate: `0.1`, or a table for one that changes.
 pub(in crate::experiment::scenario) enum LearningRateFile {
     Constant(f32),
@@ -163,19 +151,20 @@ pub(in crate::experiment::scenario) enum ScheduleName {
 }
 
 impl ScheduleFile {
-    /// The numbers and flags that are given for the schedule.
-    pub(in crate::experiment::scenario) fn parameters(&self) -> ScheduleParameters {
-        let numbers = [
-            ("initial", self.initial),
-            ("decay_rate", self.decay_rate),
-            ("end", self.end),
-            ("power", self.power),
-            ("alpha", self.alpha),
+    /// The numbers and flags that are given for the schedule, by their keys.
+    pub(in crate::experiment::scenario) fn parameters(&self) -> BTreeMap<String, ParameterValue> {
+        let number = |value: Option<f32>| value.map(ParameterValue::Number);
+        let flag = |value: Option<bool>| value.map(ParameterValue::Flag);
+        let all = [
+            ("initial", number(self.initial)),
+            ("decay_rate", number(self.decay_rate)),
+            ("staircase", flag(self.staircase)),
+            ("end", number(self.end)),
+            ("power", number(self.power)),
+            ("cycle", flag(self.cycle)),
+            ("alpha", number(self.alpha)),
         ];
-        ScheduleParameters {
-            numbers: given(numbers),
-            flags: given([("staircase", self.staircase), ("cycle", self.cycle)]),
-        }
+        all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 }
 
