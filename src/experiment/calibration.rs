@@ -13,11 +13,11 @@ mod machine;
 mod messages;
 mod noise;
 mod runs;
-mod time_text;
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::ExperimentError;
 use super::parallel::share;
@@ -151,9 +151,33 @@ fn mean_and_greatest(values: impl ExactSizeIterator<Item = f64> + Clone) -> (f64
     (values.clone().sum::<f64>() / count, values.fold(0.0, f64::max))
 }
 
+/// `seconds` in the largest unit that gives at least 1, in quotes, such as `"145.291278ms"`. A
+/// scenario reads whole nanoseconds, so that nothing is lost. What a fit of noisy measurements puts
+/// below 0 is written as 0.
+fn time_text(seconds: f64) -> String {
+    let time = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    format!("\"{time:?}\"").replace('µ', "u")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_written_in_the_largest_unit_that_it_fills() {
+        for (seconds, text) in [
+            (0.0, "\"0ns\""),
+            (500e-9, "\"500ns\""),
+            (10e-6, "\"10us\""),
+            (145_291.278e-6, "\"145.291278ms\""),
+            (1.5, "\"1.5s\""),
+            (100.0, "\"100s\""),
+            (1.000_000_001, "\"1.000000001s\""),
+            (-3e-6, "\"0ns\""),
+        ] {
+            assert_eq!(time_text(seconds), text, "{seconds}");
+        }
+    }
 
     #[test]
     fn a_calibration_says_how_good_its_model_is_and_how_far_its_measurements_lie_apart() {

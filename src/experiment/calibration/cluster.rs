@@ -6,8 +6,7 @@
 
 use std::time::Duration;
 
-use super::median;
-use super::time_text::time_text;
+use super::{median, time_text};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::deployment::{Certificates, Client, run_client};

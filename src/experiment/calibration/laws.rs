@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::time_text::time_text;
+use super::time_text;
 use crate::cluster::TaskName;
 use crate::simulation::Law;
 use crate::units::LONGEST_SPAN;

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::fit::Guess;
-use super::time_text::time_text;
+use super::time_text;
 use crate::cluster::TaskName;
 use crate::deployment::cores;
 use crate::experiment::scenario::{
