@@ -10,7 +10,7 @@ use crate::cluster::TaskName;
 use crate::deployment::{Folder, cores};
 use crate::runtime;
 use crate::simulation::{Fault, FaultKind};
-use crate::training::{BegunAnew, Recording, Restore, StepStats};
+use crate::training::Recording;
 use crate::units::Time;
 
 /// A place to try timelines in.
@@ -38,21 +38,14 @@ pub(super) trait Arena: Sync {
 }
 
 /// How a training ended.
+#[derive(Default)]
 pub(super) struct Attempt {
     pub(super) ended: Time,
     /// Its error, if it has one.
-    pub(super) result: runtime::Result<()>,
-    pub(super) steps: Vec<StepStats>,
-    /// The checkpoints that it has gone back to.
-    pub(super) restored: Vec<Restore>,
-    /// The workers whose own values began anew.
-    pub(super) begun_anew: Vec<BegunAnew>,
+    pub(super) failed: Option<runtime::Error>,
+    pub(super) recording: Recording,
     /// The processes that logged nothing for too long while no step was taken.
     pub(super) silent: Vec<(TaskName, Duration)>,
-    /// The digest of the weights at the end.
-    pub(super) weights: Option<u64>,
-    /// Whether it came to its end, and only its last checkpoint could not be written.
-    pub(super) is_unsaved: bool,
     /// Its checkpoints, if it saves any.
     pub(super) store: Option<Arc<dyn Store>>,
     /// The last error or line of each task that has said anything.
@@ -61,38 +54,10 @@ pub(super) struct Attempt {
     pub(super) folder: Option<Folder>,
 }
 
-impl Default for Attempt {
-    /// One that has come to its end at once and has left nothing.
-    fn default() -> Self {
-        Self {
-            ended: Time::ZERO,
-            result: Ok(()),
-            steps: Vec::new(),
-            restored: Vec::new(),
-            begun_anew: Vec::new(),
-            silent: Vec::new(),
-            weights: None,
-            is_unsaved: false,
-            store: None,
-            last_words: BTreeMap::new(),
-            folder: None,
-        }
-    }
-}
-
 impl Attempt {
-    /// A training that `ended` then, with `result` and what it has recorded.
-    pub(super) fn new(recording: Recording, ended: Time, result: runtime::Result<()>) -> Self {
-        Self {
-            ended,
-            result,
-            weights: recording.ending.and_then(|ending| ending.weights_digest),
-            is_unsaved: recording.is_unsaved(),
-            steps: recording.steps().collect(),
-            restored: recording.restored,
-            begun_anew: recording.begun_anew,
-            ..Self::default()
-        }
+    /// The digest of the weights at the end.
+    pub(super) fn weights(&self) -> Option<u64> {
+        self.recording.ending?.weights_digest
     }
 }
 
@@ -110,8 +75,13 @@ impl<T: Trainer> Arena for InSimulation<T> {
         trial.keep_all_checkpoints(Arc::new(store.clone()));
         trial.draws_graph = false;
         let Simulated { recording, outcome, .. } = trial.simulate(&self.0);
-        let attempt = Attempt::new(recording, outcome.ended, outcome.result.map(drop));
-        Some(Attempt { store: Some(Arc::new(store)), ..attempt })
+        Some(Attempt {
+            ended: outcome.ended,
+            failed: outcome.result.err(),
+            recording,
+            store: Some(Arc::new(store)),
+            ..Attempt::default()
+        })
     }
 
     fn has(&self, _: &Trial, _: &FaultKind) -> bool {

@@ -17,6 +17,7 @@ use crate::cluster::TaskName;
 use crate::deployment::Folder;
 use crate::runtime::Code;
 use crate::simulation::Fault;
+use crate::training::StepStats;
 use crate::units::Time;
 
 use saved::Saved;
@@ -104,13 +105,13 @@ impl<'a> Judge<'a> {
     ) -> Result<Option<Self>, ExperimentError> {
         let Some(attempt) = arena.train(trial, &[], None) else { return Ok(None) };
         let longest = longest_without_a_step(&attempt);
-        if let Err(error) = attempt.result
-            && !attempt.is_unsaved
+        let (ended, weights) = (attempt.ended, attempt.weights());
+        if let Some(error) = attempt.failed
+            && !attempt.recording.is_unsaved()
         {
             return Err(ExperimentError::Run { run: trial.name.clone(), error });
         }
         let saved = Saved::read(attempt.store, false);
-        let (ended, weights) = (attempt.ended, attempt.weights);
         let tells = attempt.silent.is_empty();
         Ok(Some(Self { trial, arena, ended, weights, saved, longest, tells }))
     }
@@ -145,20 +146,22 @@ impl<'a> Judge<'a> {
             });
         }
         let is_undone = self.arena.undoes_steps() || !timeline.has(is_crash);
-        books::check(self.trial, &timeline, &attempt.steps, is_undone, &mut breaches);
+        let steps: Vec<StepStats> = attempt.recording.steps().collect();
+        books::check(self.trial, &timeline, &steps, is_undone, &mut breaches);
         let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));
-        let is_unsaved = timeline.has(is_full_disk) && attempt.is_unsaved;
-        breaches.unless(is_unsaved == attempt.is_unsaved, Promise::Explains, || {
+        let is_unsaved = attempt.recording.is_unsaved();
+        breaches.unless(!is_unsaved || timeline.has(is_full_disk), Promise::Explains, || {
             "a checkpoint is said to be missing, though the disk had room".to_owned()
         });
-        let failed = match &attempt.result {
-            Err(error) if !is_unsaved => {
+        let is_excused = is_unsaved && timeline.has(is_full_disk);
+        let failed = match &attempt.failed {
+            Some(error) if !is_excused => {
                 timeline.check_error(error, &saved, &mut breaches);
                 Some(error.code)
             }
             _ => {
                 if !own_values::began_anew(&timeline, &attempt, &saved, &mut breaches) {
-                    self.check_weights(&timeline, &attempt, &mut breaches);
+                    self.check_weights(&timeline, attempt.weights(), &steps, &mut breaches);
                     if timeline.is_exact() {
                         saved.compare(&self.saved, &mut breaches);
                     }
@@ -187,12 +190,18 @@ impl<'a> Judge<'a> {
         timeline.end().after(self.length()).after(limit).after(LAST_TRIES)
     }
 
-    fn check_weights(&self, timeline: &Timeline<'_>, attempt: &Attempt, found: &mut Breaches) {
+    fn check_weights(
+        &self,
+        timeline: &Timeline<'_>,
+        is: Option<u64>,
+        steps: &[StepStats],
+        found: &mut Breaches,
+    ) {
         if !timeline.keeps_weights() {
             return;
         }
-        let is_told = !timeline.is_exact() && books::tells_of_losses(self.trial, &attempt.steps);
-        let (expected, is) = (self.weights, attempt.weights);
+        let is_told = !timeline.is_exact() && books::tells_of_losses(self.trial, steps);
+        let expected = self.weights;
         found.unless(is == expected || is_told, Promise::Weights, || {
             let hex = |digest: Option<u64>| digest.map_or("-".to_owned(), |d| format!("{d:016x}"));
             format!("{} and not {}, and no gradient was dropped", hex(is), hex(expected))
@@ -202,9 +211,9 @@ impl<'a> Judge<'a> {
 
 /// The longest time of `attempt` in which one of its workers ended no step.
 fn longest_without_a_step(attempt: &Attempt) -> Duration {
-    let mut ends: BTreeMap<&TaskName, Vec<Time>> = BTreeMap::new();
-    for step in &attempt.steps {
-        ends.entry(&step.worker).or_insert_with(|| vec![Time::ZERO]).push(step.ended);
+    let mut ends: BTreeMap<TaskName, Vec<Time>> = BTreeMap::new();
+    for step in attempt.recording.steps() {
+        ends.entry(step.worker).or_insert_with(|| vec![Time::ZERO]).push(step.ended);
     }
     let longest = ends.into_values().map(|mut ends| {
         ends.push(attempt.ended);

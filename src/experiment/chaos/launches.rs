@@ -168,7 +168,7 @@ fn attempt(launched: LaunchOutcome, trial: &Trial, folder: Folder, now: Time) ->
     let mut attempt = match launched {
         Ok(Ended::Done((run, recording))) => {
             let ended = Time::ZERO.after(Duration::from_secs_f64(run.seconds));
-            Attempt::new(recording, ended, Ok(()))
+            Attempt { ended, recording, ..Attempt::default() }
         }
         Ok(Ended::Stopped(stopped)) => {
             let (run, code) = (trial.name.clone(), stopped.code);
@@ -189,7 +189,7 @@ fn attempt(launched: LaunchOutcome, trial: &Trial, folder: Folder, now: Time) ->
 }
 
 fn failed(error: ExperimentError, ended: Time) -> Attempt {
-    Attempt { ended, result: Err(as_of_a_step(error)), ..Attempt::default() }
+    Attempt { ended, failed: Some(as_of_a_step(error)), ..Attempt::default() }
 }
 
 /// The error of a training of processes as that of a step: of the code that the task which failed

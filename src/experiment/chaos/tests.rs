@@ -15,7 +15,7 @@ use crate::experiment::scenario::written_faults;
 use crate::planted::{self, Bug};
 use crate::runtime::Code;
 use crate::simulation::{FaultKind, Trigger};
-use crate::training::train;
+use crate::training::{Ending, Recording, train};
 use crate::units::Time;
 
 /// The number of drawn timelines that have one that is restored with messages under way.
@@ -213,11 +213,13 @@ impl Arena for Flaky {
         let is_broken = faults.iter().any(is_slow) && count.is_multiple_of(2);
         let last_words = BTreeMap::from([(TaskName::new("ps", 0), "so it goes".to_owned())]);
         let ended = Time::ZERO.after(Duration::from_secs(1));
-        let weights = Some(u64::from(is_broken));
+        let weights_digest = Some(u64::from(is_broken));
+        let mut recording = Recording::default();
+        recording.ending = Some(Ending { weights_digest });
         let is_silent = self.is_always_silent || self.is_silent && !faults.is_empty();
         let silent = (TaskName::new("worker", 1), Duration::from_secs(30));
         let silent = is_silent.then_some(silent).into_iter().collect();
-        Some(Attempt { ended, weights, last_words, silent, ..Attempt::default() })
+        Some(Attempt { ended, recording, last_words, silent, ..Attempt::default() })
     }
 
     fn has(&self, _: &Trial, kind: &FaultKind) -> bool {

@@ -4,7 +4,7 @@
 use super::super::arena::Attempt;
 use super::saved::Saved;
 use super::{Breaches, Promise, Timeline};
-use crate::training::Restore;
+use crate::training::{Recording, Restore};
 
 /// Whether workers' own values began anew. Each has to be of a worker that the restored checkpoint
 /// lacks, or that could not ask the chief for them, or that was started again while the others went
@@ -16,14 +16,15 @@ pub(super) fn began_anew(
     found: &mut Breaches,
 ) -> bool {
     let workers: Vec<_> = timeline.trial.cluster.spec.workers().collect();
-    for begun in &attempt.begun_anew {
+    let Recording { begun_anew, restored, .. } = &attempt.recording;
+    for begun in begun_anew {
         let has_died = timeline.worker_crashes().any(|dead| *dead == begun.worker);
         let is_lacked = || {
             let index = workers.iter().position(|worker| *worker == begun.worker)?;
             let lacks = |restore: &&Restore| {
                 saved.has_own_values(restore.global_step, index as u32, begun.count) == Some(false)
             };
-            attempt.restored.iter().find(lacks)
+            restored.iter().find(lacks)
         };
         let is_cut_off = || timeline.cuts_off(&begun.worker, workers.first());
         let is_excused =
@@ -33,5 +34,5 @@ pub(super) fn began_anew(
             format!("{worker} began anew after {count} steps, and its checkpoint has what it had")
         });
     }
-    !attempt.begun_anew.is_empty()
+    !begun_anew.is_empty()
 }

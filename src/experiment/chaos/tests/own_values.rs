@@ -23,8 +23,9 @@ struct Concealing<A>(A);
 
 impl<A: Arena> Arena for Concealing<A> {
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
-        let attempt = self.0.train(trial, faults, latest)?;
-        Some(Attempt { begun_anew: Vec::new(), ..attempt })
+        let mut attempt = self.0.train(trial, faults, latest)?;
+        attempt.recording.begun_anew.clear();
+        Some(attempt)
     }
 
     fn has(&self, trial: &Trial, kind: &FaultKind) -> bool {
@@ -60,8 +61,9 @@ fn judged(trial: &Trial, arena: &impl Arena) -> (Vec<Breach>, Vec<String>) {
     let faults = &trial.cluster.faults.list;
     let judge = Judge::new(trial, arena).unwrap().expect("nobody asks to stop");
     let attempt = arena.train(trial, faults, None).expect("nobody asks to stop");
-    assert!(!attempt.restored.is_empty(), "the training has gone back to a checkpoint");
-    let anew = attempt.begun_anew.iter().map(|begun| begun.worker.to_string());
+    let recording = attempt.recording;
+    assert!(!recording.restored.is_empty(), "the training has gone back to a checkpoint");
+    let anew = recording.begun_anew.iter().map(|begun| begun.worker.to_string());
     let judgement = judge.judgement(faults).expect("nobody asks to stop");
     (judgement.breaches, anew.collect())
 }
