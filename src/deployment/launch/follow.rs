@@ -13,8 +13,6 @@ mod verdict;
 mod waiting;
 
 use std::pin::pin;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -31,7 +29,6 @@ use crate::deployment::control::{BEAT_EVERY, Event};
 use crate::deployment::stop::StopRequest;
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::faults::SkippedFault;
-use crate::live::Board;
 use crate::runtime::Traffic;
 use crate::training::{Fact, Restore, Watch};
 use crate::units::Time;
@@ -56,15 +53,16 @@ pub(super) async fn follow(
     stop: &mut StopRequest,
 ) -> Result<Ended<Launched>, DeploymentError> {
     let mut followed = Followed::new(cluster, order);
-    let stopped = followed.watch(order, &mut watch, stop).await?;
+    let stopped = followed.watch(&mut watch, stop).await?;
     if let Some(watch) = watch {
         watch.finish();
     }
-    followed.conclude(order, stopped).await
+    followed.conclude(stopped).await
 }
 
 /// The processes that are followed.
-struct Followed {
+struct Followed<'a> {
+    order: &'a Launch,
     news: mpsc::UnboundedReceiver<News>,
     /// For the news of processes that are started again, as long as there may be any.
     sender: Option<mpsc::UnboundedSender<News>>,
@@ -72,14 +70,8 @@ struct Followed {
     agenda: Agenda,
     /// The faults that did not happen.
     skipped: Vec<SkippedFault>,
-    /// Shows the tasks' numbers, if somebody is to see them.
-    board: Option<Arc<Board>>,
-    /// Hears what the tasks record.
-    recorder: Option<Rc<dyn Fn(Fact)>>,
     /// Carries what the tasks send each other, if a fault is to disturb that.
     relay: Option<Relay>,
-    /// Tells what is done and waited for.
-    tell: fn(&str),
     starter: Starter,
     /// The folder of a certificate for asking tasks for their status, if that is told of.
     asker: Option<Folder>,
@@ -124,8 +116,8 @@ fn since(clock: &WallClock, date: u64) -> i64 {
     if late < LATEST_HELLO { late.as_nanos() as i64 } else { 0 }
 }
 
-impl Followed {
-    fn new(cluster: Cluster, order: &Launch) -> Self {
+impl<'a> Followed<'a> {
+    fn new(cluster: Cluster, order: &'a Launch) -> Self {
         let Cluster { members, asker, starter, relay } = cluster;
         let (clock, agenda) = (WallClock::new(), Agenda::new(&order.faults, &order.tasks));
         let (sender, news) = mpsc::unbounded_channel();
@@ -139,14 +131,12 @@ impl Followed {
         let chief = tasks.iter().position(|followee| followee.task.is_of_workers()).unwrap_or(0);
         let is_kept = !agenda.is_empty() || order.max_restarts > 0;
         Self {
+            order,
             news,
             sender: is_kept.then_some(sender),
             agenda,
             skipped: Vec::new(),
-            board: order.board.clone(),
-            recorder: order.recorder.clone(),
             relay,
-            tell: order.tell,
             starter,
             asker,
             clock,
@@ -166,7 +156,6 @@ impl Followed {
     /// that came first.
     async fn watch(
         &mut self,
-        order: &Launch,
         watch: &mut Option<Box<dyn Watch>>,
         stop: &mut StopRequest,
     ) -> Result<Option<ExitCode>, DeploymentError> {
@@ -178,17 +167,17 @@ impl Followed {
             match noted {
                 None | Some(Noted::Failed) => return Ok(None),
                 Some(Noted::Beat) => {
-                    for (task, silence) in self.count_quiet(order) {
+                    for (task, silence) in self.count_quiet() {
                         if let Some(watch) = watch {
                             watch.silent(&task, silence);
                         }
                     }
-                    self.tell_of_status(order);
-                    if self.count_beat(order.patience).await {
+                    self.tell_of_status();
+                    if self.count_beat().await {
                         return Ok(None);
                     }
                 }
-                Some(Noted::Due) => self.do_what_is_due(order)?,
+                Some(Noted::Due) => self.do_what_is_due()?,
                 Some(Noted::Progress { index, global_step, loss, now }) if index == self.chief => {
                     if let Some(watch) = watch {
                         watch.update(global_step, loss, now);
@@ -223,7 +212,7 @@ impl Followed {
                 }
             }
             Event::Shown(snapshot) => {
-                if let Some(board) = &self.board {
+                if let Some(board) = &self.order.board {
                     let snapshot = snapshot.later(followee.record.since_first_life());
                     board.show(&followee.task, snapshot);
                 }
@@ -251,7 +240,7 @@ impl Followed {
         }
         let origin = self.tasks[self.chief].record.origin();
         let followee = &mut self.tasks[index];
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &self.order.recorder {
             let ahead = followee.record.at(Time::ZERO) - origin;
             for fact in &facts {
                 recorder(fact.clone().later(ahead));
@@ -276,11 +265,11 @@ impl Followed {
         if last <= restore.global_step {
             return;
         }
-        if let Some(board) = &self.board {
+        if let Some(board) = &self.order.board {
             board.restore(restore.global_step, None);
         }
         if restore.global_step == 0 {
-            (self.tell)(&format!(
+            (self.order.tell)(&format!(
                 "the training begins anew: its steps up to {last} are undone, and no checkpoint \
                  has them"
             ));
@@ -329,7 +318,7 @@ impl Followed {
             // It has missed the end, as one that stood still: the result is there all the same.
             exit if exit.has_missed_the_end() && self.is_chief_done() => {
                 let task = &self.tasks[index].task;
-                (self.tell)(&format!("the chief is done; {task} has missed the end"));
+                (self.order.tell)(&format!("the chief is done; {task} has missed the end"));
                 true
             }
             Exit::Code(code) => *code == ExitCode::Unwritable as i32 && has_ended(),

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use crate::deployment::launch::Launch;
 use crate::deployment::launch::follow::Followed;
 use crate::deployment::launch::follow::followee::Followee;
 use crate::deployment::launch::follow::listener::Exit;
@@ -12,7 +11,7 @@ use crate::deployment::{DeploymentError, ExitCode};
 /// The most lines of a task's last error that are told.
 const MOST_LINES: usize = 10;
 
-impl Followed {
+impl Followed<'_> {
     /// Whether `followee` has ended with the error of a chief that can't give the variables their
     /// values.
     fn passes_on(&self, followee: &Followee) -> bool {
@@ -29,7 +28,8 @@ impl Followed {
     }
 
     /// The first failure, or the first that is not merely the loss of another task.
-    pub(super) fn root_cause(&self, order: &Launch) -> DeploymentError {
+    pub(super) fn root_cause(&self) -> DeploymentError {
+        let order = self.order;
         let mut failed: Vec<_> = self
             .tasks
             .iter()

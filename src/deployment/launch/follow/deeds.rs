@@ -7,7 +7,6 @@ use super::followee::Followee;
 use super::listener::{self, NewsSender};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
-use crate::deployment::launch::Launch;
 use crate::deployment::launch::damage::inflict;
 use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
 use crate::deployment::launch::relay::Disturbance;
@@ -16,14 +15,14 @@ use crate::faults::{Damage, FaultKind, SkipReason, SkippedFault};
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
 
-impl Followed {
+impl Followed<'_> {
     /// Does what is due.
     ///
     /// # Errors
     /// If the system refuses to start a process again, or to send a signal.
-    pub(super) fn do_what_is_due(&mut self, order: &Launch) -> Result<(), DeploymentError> {
+    pub(super) fn do_what_is_due(&mut self) -> Result<(), DeploymentError> {
         while let Some(Due { deed, begins }) = self.agenda.take(self.clock.now()) {
-            let skipped = self.carry_out(order, deed)?;
+            let skipped = self.carry_out(deed)?;
             let skipped = begins.zip(skipped).map(|(fault, why)| SkippedFault { fault, why });
             self.skipped.extend(skipped);
         }
@@ -31,17 +30,13 @@ impl Followed {
     }
 
     /// Carries out `deed`, or returns why it is skipped.
-    fn carry_out(
-        &mut self,
-        order: &Launch,
-        deed: Deed,
-    ) -> Result<Option<SkipReason>, DeploymentError> {
+    fn carry_out(&mut self, deed: Deed) -> Result<Option<SkipReason>, DeploymentError> {
         match deed {
-            Deed::Begin(fault) => return self.begin(order, fault),
+            Deed::Begin(fault) => return self.begin(fault),
             Deed::Start { index } if self.tasks[index].id.is_some() => {
                 self.agenda.add(self.clock.now().after(SOON), deed); // not gone yet
             }
-            Deed::Start { index } => self.start_again(order, index)?,
+            Deed::Start { index } => self.start_again(index)?,
             Deed::Continue { index, id } => self.go_on(index, id)?,
             Deed::SlowOn { index } => self.slow(index)?,
             Deed::Settle { number } => {
@@ -54,41 +49,37 @@ impl Followed {
     }
 
     /// Begins a fault, or returns why it is skipped.
-    fn begin(
-        &mut self,
-        order: &Launch,
-        fault: FaultKind<usize>,
-    ) -> Result<Option<SkipReason>, DeploymentError> {
+    fn begin(&mut self, fault: FaultKind<usize>) -> Result<Option<SkipReason>, DeploymentError> {
         match fault {
             FaultKind::Crash { task, restart_after } => Ok(self.kill(task, restart_after)),
             FaultKind::Freeze { task, lasts } => self.stand_still(task, lasts),
             FaultKind::SlowTask { task, factor, lasts } => {
                 let name = &self.tasks[task].task;
-                (self.tell)(&format!("fault: {name} is slower by {factor} for {lasts:?}"));
+                (self.order.tell)(&format!("fault: {name} is slower by {factor} for {lasts:?}"));
                 if self.tasks[task].slowness.add(factor, lasts) {
                     self.slow(task)?;
                 }
                 Ok(None)
             }
             FaultKind::Partition { tasks, lasts } => {
-                self.disturb(order, &ways(&tasks), Disturbance::Cut, lasts);
+                self.disturb(&ways(&tasks), Disturbance::Cut, lasts);
                 Ok(None)
             }
             FaultKind::OneWay { from, to, lasts } => {
-                self.disturb(order, &[(from, to)], Disturbance::Cut, lasts);
+                self.disturb(&[(from, to)], Disturbance::Cut, lasts);
                 Ok(None)
             }
             FaultKind::Loss { tasks, rate, lasts } => {
-                self.disturb(order, &ways(&tasks), Disturbance::Loses(rate), lasts);
+                self.disturb(&ways(&tasks), Disturbance::Loses(rate), lasts);
                 Ok(None)
             }
             FaultKind::SlowLink { tasks, factor, lasts } => {
-                let (latency, rate) = (order.latency, order.bandwidth.0);
+                let (latency, rate) = (self.order.latency, self.order.bandwidth.0);
                 let how = Disturbance::Slow { latency, rate, factor };
-                self.disturb(order, &ways(&tasks), how, lasts);
+                self.disturb(&ways(&tasks), how, lasts);
                 Ok(None)
             }
-            FaultKind::TornCheckpoint { damage } => Ok(self.damage(order, damage)),
+            FaultKind::TornCheckpoint { damage } => Ok(self.damage(damage)),
             FaultKind::FullDisk { .. } => Ok(Some(SkipReason::OnlySimulated)),
         }
     }
@@ -98,7 +89,7 @@ impl Followed {
         let followee = &self.tasks[index];
         let id = followee.id.filter(|_| followee.runs());
         if id.is_none() {
-            (self.tell)(&format!("fault skipped: {} does not run", followee.task));
+            (self.order.tell)(&format!("fault skipped: {} does not run", followee.task));
         }
         id
     }
@@ -108,7 +99,7 @@ impl Followed {
             return Some(SkipReason::NotRunning);
         }
         let Followee { task, kill, has_ended, is_down, .. } = &mut self.tasks[index];
-        (self.tell)(&format!("fault: {task} is killed"));
+        (self.order.tell)(&format!("fault: {task} is killed"));
         (*kill, *is_down) = (None, true);
         match restart_after {
             Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
@@ -123,7 +114,7 @@ impl Followed {
         lasts: Duration,
     ) -> Result<Option<SkipReason>, DeploymentError> {
         let Some(id) = self.running(index) else { return Ok(Some(SkipReason::NotRunning)) };
-        (self.tell)(&format!("fault: {} stands still for {lasts:?}", self.tasks[index].task));
+        (self.order.tell)(&format!("fault: {} stands still for {lasts:?}", self.tasks[index].task));
         self.stop_process(index, id, lasts).map(|()| None)
     }
 
@@ -157,50 +148,45 @@ impl Followed {
         running.map_or(Ok(()), |id| self.stop_process(index, id, still))
     }
 
-    fn disturb(
-        &mut self,
-        order: &Launch,
-        ways: &[(usize, usize)],
-        how: Disturbance,
-        lasts: Duration,
-    ) {
+    fn disturb(&mut self, ways: &[(usize, usize)], how: Disturbance, lasts: Duration) {
         let Some(relay) = &mut self.relay else { return };
         let number = relay.disturb(ways, how);
         self.agenda.add(self.clock.now().after(lasts), Deed::Settle { number });
-        let named =
-            |(from, to): &(usize, usize)| format!("{} to {}", order.tasks[*from], order.tasks[*to]);
+        let tasks = &self.order.tasks;
+        let named = |(from, to): &(usize, usize)| format!("{} to {}", tasks[*from], tasks[*to]);
         let ways: Vec<String> = ways.iter().map(named).collect();
-        (self.tell)(&format!("fault: {how} from {} for {lasts:?}", ways.join(", from ")));
+        (self.order.tell)(&format!("fault: {how} from {} for {lasts:?}", ways.join(", from ")));
     }
 
-    fn damage(&self, order: &Launch, damage: Damage) -> Option<SkipReason> {
-        let Some(folder) = &order.checkpoints else {
-            (self.tell)("fault skipped: the checkpoints are in no folder");
+    fn damage(&self, damage: Damage) -> Option<SkipReason> {
+        let Some(folder) = &self.order.checkpoints else {
+            (self.order.tell)("fault skipped: the checkpoints are in no folder");
             return Some(SkipReason::NoFolder);
         };
         match inflict(damage, folder) {
             Ok(Some(path)) => {
-                (self.tell)(&format!("fault: {} is damaged", path.display()));
+                (self.order.tell)(&format!("fault: {} is damaged", path.display()));
                 None
             }
             Ok(None) => {
-                (self.tell)("fault skipped: there is no checkpoint yet");
+                (self.order.tell)("fault skipped: there is no checkpoint yet");
                 Some(SkipReason::NoCheckpoint)
             }
             Err(error) => {
-                (self.tell)(&format!("fault skipped: no checkpoint is damaged: {error}"));
+                (self.order.tell)(&format!("fault skipped: no checkpoint is damaged: {error}"));
                 Some(SkipReason::DamageFailed)
             }
         }
     }
 
-    fn start_again(&mut self, order: &Launch, index: usize) -> Result<(), DeploymentError> {
+    fn start_again(&mut self, index: usize) -> Result<(), DeploymentError> {
         let Some(sender) = self.sender.clone() else { return Ok(()) };
-        let member = self.starter.start_again(order, index)?;
+        let member = self.starter.start_again(self.order, index)?;
         let task = member.task.clone();
-        (self.tell)(&format!("{task} is started again"));
+        (self.order.tell)(&format!("{task} is started again"));
         let id = member.child.id();
-        let (way, kill) = listener::listen(NewsSender { index, sender }, member, &order.log(&task));
+        let (way, kill) =
+            listener::listen(NewsSender { index, sender }, member, &self.order.log(&task));
         let before = &mut self.tasks[index];
         let (restarts, record) = (before.restarts, std::mem::take(&mut before.record));
         let slowness = std::mem::take(&mut before.slowness);

@@ -6,7 +6,6 @@ use super::Followed;
 use super::listener::Exit;
 use crate::clock::Clock;
 use crate::deployment::ExitCode;
-use crate::deployment::launch::Launch;
 use crate::deployment::launch::faults::Deed;
 
 /// The time before a task is started again.
@@ -14,7 +13,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The beat at which a run has lasted so long that somebody may wonder.
 const LASTING: u32 = 5;
 
-impl Followed {
+impl Followed<'_> {
     /// Whether the task `index` is started again after `exit`. The exit codes decide, as a
     /// scheduler would by them.
     pub(super) fn may_restart(&self, index: usize, exit: &Exit) -> bool {
@@ -35,22 +34,22 @@ impl Followed {
         followee.restarts += 1;
         followee.is_down = true;
         let (task, restarts, most) = (&followee.task, followee.restarts, self.max_restarts);
-        (self.tell)(&format!("{task}: {why}; restart {restarts} of at most {most}"));
+        (self.order.tell)(&format!("{task}: {why}; restart {restarts} of at most {most}"));
         self.agenda.add(self.clock.now().after(PAUSE), Deed::Start { index });
     }
 
     /// Counts a beat, and tells once how a task is asked for its status.
-    pub(super) fn tell_of_status(&mut self, order: &Launch) {
+    pub(super) fn tell_of_status(&mut self) {
         self.beats += 1;
-        let (Some(training), Some(asker)) = (&order.status_of, &self.asker) else { return };
+        let (Some(training), Some(asker)) = (&self.order.status_of, &self.asker) else { return };
         if self.beats != LASTING {
             return;
         }
         let address = |(index, task)| Some((task, self.starter.address(index, task)?));
-        let mut known = order.tasks.iter().enumerate().filter_map(address);
+        let mut known = self.order.tasks.iter().enumerate().filter_map(address);
         let Some((task, at)) = known.next() else { return };
         let others: Vec<String> = known.map(|(task, at)| format!("{task} at {at}")).collect();
-        (self.tell)(&format!(
+        (self.order.tell)(&format!(
             "ask a task how it is: trainyard status {at} --task {task} --run-name {training:?} \
              --certs {}; also {}",
             asker.path().display(),

@@ -9,7 +9,7 @@ use super::followee::Followee;
 use super::listener::Exit;
 use super::{Followed, STOP, task_record};
 use crate::clock::Clock;
-use crate::deployment::launch::{Ended, FailedStop, Launch, Launched, Stopped};
+use crate::deployment::launch::{Ended, FailedStop, Launched, Stopped};
 use crate::deployment::stop::GRACE;
 use crate::deployment::{DeploymentError, ExitCode};
 use crate::units::Time;
@@ -17,16 +17,15 @@ use crate::units::Time;
 /// The time after the first failure in which another failure may turn out to be its cause.
 const CAUSE: Duration = Duration::from_millis(300);
 
-impl Followed {
+impl Followed<'_> {
     /// What came of the run, once its processes are stopped.
     pub(super) async fn conclude(
         mut self,
-        order: &Launch,
         stopped: Option<ExitCode>,
     ) -> Result<Ended<Launched>, DeploymentError> {
         if let Some(code) = stopped {
             let exits = self.stop(GRACE + STOP).await;
-            let failed = self.failed_stops(order, exits);
+            let failed = self.failed_stops(exits);
             return Ok(Ended::Stopped(Stopped { code, failed, so_far: self.launched() }));
         }
         self.miss_a_chief_that_was_killed();
@@ -34,7 +33,7 @@ impl Followed {
             self.wait(CAUSE).await;
             self.wait_for_the_cause().await;
             self.stop(STOP).await;
-            return Err(self.root_cause(order));
+            return Err(self.root_cause());
         }
         Ok(Ended::Done(self.launched()))
     }
@@ -80,9 +79,9 @@ impl Followed {
     }
 
     /// The tasks that did not stop in good order, of which some ended with `exits`.
-    fn failed_stops(&self, order: &Launch, exits: Vec<Option<Exit>>) -> Vec<FailedStop> {
+    fn failed_stops(&self, exits: Vec<Option<Exit>>) -> Vec<FailedStop> {
         let failed = |(followee, exit): (&Followee, Option<Exit>)| {
-            let (task, log) = (followee.task.clone(), order.log(&followee.task));
+            let (task, log) = (followee.task.clone(), self.order.log(&followee.task));
             let why = followee.record.unsaved().or_else(|| Some(why(&exit?, &log)))?;
             Some(FailedStop { task, why, log })
         };

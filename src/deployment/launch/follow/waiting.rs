@@ -13,8 +13,6 @@ use super::quiet::{LONGEST, TELL_EVERY};
 use super::{Followed, STOP};
 use crate::cluster::TaskName;
 use crate::deployment::control::BEAT_EVERY;
-use crate::deployment::launch::Launch;
-use crate::runtime::Patience;
 
 /// After the chief's end, the others have this much longer than a lost task has to come back: a
 /// task that is cut off gives up by itself by then.
@@ -22,11 +20,11 @@ const LINGER: Duration = Duration::from_secs(40);
 /// The beats in which a task that is left alone may still end by itself.
 const IDLE: u32 = 3;
 
-impl Followed {
+impl Followed<'_> {
     /// Counts a beat. Returns whether nothing more is to be waited for.
-    pub(super) async fn count_beat(&mut self, patience: Patience) -> bool {
+    pub(super) async fn count_beat(&mut self) -> bool {
         for index in 0..self.tasks.len() {
-            self.count_silence(index, patience);
+            self.count_silence(index);
         }
         if self.has_failed() {
             return true;
@@ -38,12 +36,13 @@ impl Followed {
         if self.idle == IDLE {
             let names = self.who_lingers();
             let chief_is_gone = self.chief_is_gone();
-            (self.tell)(&format!("{chief_is_gone}; nothing is left to do for {names}"));
+            (self.order.tell)(&format!("{chief_is_gone}; nothing is left to do for {names}"));
             self.stop(STOP).await;
             return true;
         }
         self.lingers += 1;
-        let left = (patience.recovery + LINGER).saturating_sub(BEAT_EVERY * self.lingers);
+        let left =
+            (self.order.patience.recovery + LINGER).saturating_sub(BEAT_EVERY * self.lingers);
         if left.is_zero() {
             self.stop(STOP).await;
         } else if self.lingers.is_multiple_of(TELL_EVERY) {
@@ -76,7 +75,8 @@ impl Followed {
     }
 
     /// Counts the silence of a task, and kills it when that is too long.
-    fn count_silence(&mut self, index: usize, patience: Patience) {
+    fn count_silence(&mut self, index: usize) {
+        let patience = self.order.patience;
         let (failures, is_chief_done) = (self.failures(), self.is_chief_done());
         let may_restart = self.may_restart(index, &Exit::Silent(Duration::ZERO));
         let Followee { task, kill, has_begun, unheard, failed, has_ended, is_down, stops, .. } =
@@ -100,7 +100,7 @@ impl Followed {
                 *failed = Some((failures, Exit::Silent(silence)));
             }
         } else if unheard.is_multiple_of(TELL_EVERY) {
-            (self.tell)(&format!(
+            (self.order.tell)(&format!(
                 "{task} has given no sign of life for {silence:.0?}; it is killed after {limit:.0?}"
             ));
         }
@@ -108,7 +108,7 @@ impl Followed {
 
     /// Counts a beat, and tells of processes that have logged nothing for too long while no step
     /// was taken. A parameter server serves, and waits only when no worker is there.
-    pub(super) fn count_quiet(&mut self, order: &Launch) -> Vec<(TaskName, Duration)> {
+    pub(super) fn count_quiet(&mut self) -> Vec<(TaskName, Duration)> {
         let has_workers =
             self.tasks.iter().any(|followee| followee.task.is_of_workers() && followee.waits());
         let mut silent = Vec::new();
@@ -118,13 +118,13 @@ impl Followed {
                 followee.quiet.begin_again();
                 continue;
             }
-            let logged = fs::metadata(order.log(&followee.task)).map_or(0, |log| log.len());
+            let logged = fs::metadata(self.order.log(&followee.task)).map_or(0, |log| log.len());
             if followee.quiet.beat(logged) {
                 silent.push((followee.task.clone(), BEAT_EVERY * LONGEST));
             }
         }
         for (task, silence) in &silent {
-            (self.tell)(&format!(
+            (self.order.tell)(&format!(
                 "{task} has logged nothing for {silence:.0?}, and no step was taken"
             ));
         }
@@ -143,7 +143,7 @@ impl Followed {
         let dead = self.whom_servers_miss().map_or_else(String::new, |dead| {
             format!(": parameter servers wait for {dead}, killed for good, to come back")
         });
-        (self.tell)(&format!(
+        (self.order.tell)(&format!(
             "{chief_is_gone}; still there: {names}, for {left:.0?} at most{dead}"
         ));
     }
