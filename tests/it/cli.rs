@@ -15,7 +15,6 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod launched_chaos;
 mod launched_faults;
-#[cfg(unix)]
 mod metrics;
 mod plans;
 mod predictions;
@@ -24,7 +23,6 @@ mod python;
 mod replays;
 mod roles;
 mod schemas;
-#[cfg(unix)]
 mod tasks;
 mod unwritable;
 mod weights;

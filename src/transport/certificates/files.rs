@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::CertificateError;
@@ -32,16 +33,9 @@ pub(super) fn read_secret(path: &Path) -> Result<String, CertificateError> {
     read(path)
 }
 
-#[cfg(unix)]
 fn is_exposed(file: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let allowed = if file.uid() == 0 { 0o740 } else { 0o700 };
     file.mode() & 0o777 & !allowed != 0
-}
-
-#[cfg(not(unix))]
-fn is_exposed(_: &fs::Metadata) -> bool {
-    false
 }
 
 /// Writes a file, and makes its folders. A secret is never readable for others, not even for a
@@ -56,21 +50,12 @@ pub(super) fn write(path: &Path, text: &str, secrecy: Secrecy) -> Result<(), Cer
         if secrecy == Secrecy::OwnerOnly {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-                _ => only_to_owner(options.create_new(true)),
+                _ => options.create_new(true).mode(0o600),
             }
         } else {
-            options.create(true).truncate(true);
-        }
+            options.create(true).truncate(true)
+        };
         options.open(path)?.write_all(text.as_bytes())
     };
     written().map_err(|source| CertificateError::Write { path: path.to_owned(), source })
 }
-
-#[cfg(unix)]
-fn only_to_owner(options: &mut fs::OpenOptions) {
-    use std::os::unix::fs::OpenOptionsExt;
-    options.mode(0o600);
-}
-
-#[cfg(not(unix))]
-fn only_to_owner(_: &mut fs::OpenOptions) {}

@@ -40,7 +40,6 @@ fn a_loaded_authority_has_the_name_that_its_certificate_has() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn keys_are_readable_to_their_owner_alone_even_where_the_file_was_there() {
     use std::os::unix::fs::PermissionsExt;
@@ -143,7 +142,6 @@ fn no_host_is_a_name_in_the_clusters_own_domain() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_private_key_that_others_can_read_is_refused() {
     use std::fs::{Permissions, set_permissions};

@@ -109,7 +109,6 @@ fn the_cluster_and_a_placed_graph_are_there_as_json() {
 }
 
 /// What a simulation says that writes into `out`, and is stopped once `file` is there.
-#[cfg(unix)]
 fn stopped(path: &str, out: &Path, file: &str) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command.args(["sim", path, "--out"]).arg(out);
@@ -123,7 +122,6 @@ fn stopped(path: &str, out: &Path, file: &str) -> Said {
     running.end()
 }
 
-#[cfg(unix)]
 #[test]
 fn a_simulation_that_is_stopped_shows_the_runs_that_are_over() {
     let endless = "[[run]]\nname = 'short'\nmode = 'async'\n[[run]]\nname = 'endless'\n\
@@ -135,7 +133,6 @@ fn a_simulation_that_is_stopped_shows_the_runs_that_are_over() {
     assert!(said.out.contains("\nshort "), "{}", said.out);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_simulation_that_is_stopped_before_a_run_is_over_leaves_no_files() {
     let endless = "[[run]]\nmode = 'async'\nset = { stop.steps = 1000000000 }\n";

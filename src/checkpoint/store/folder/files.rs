@@ -88,14 +88,8 @@ impl Files for System {
         fs::rename(from, to)
     }
 
-    #[cfg(unix)]
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
         File::open(path)?.sync_all()
-    }
-
-    #[cfg(not(unix))]
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
-        Ok(()) // a folder can't be opened, and a rename is written through
     }
 
     fn delete(&self, path: &Path) -> io::Result<()> {
