@@ -24,6 +24,9 @@ use crate::units::Bytes;
 /// The time between two checks whether all actors have said what they wait for, and their number.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 200;
+/// The size that a status counts for in a peer's queue, however long it is: a peer gets one at a
+/// time.
+const STATUS: Bytes = Bytes(4096);
 
 /// A message between processes: the wire format of every deployed task.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,23 +87,6 @@ impl TaskStatus {
         let is_usual = |what: &str| !self.is_training_over && what.ends_with(TO_LEAVE);
         self.waiting.iter().filter(move |(_, what)| !is_usual(what))
     }
-
-    /// Its length on the wire, up to the lengths of its lists and texts \[bytes\].
-    fn size(&self) -> u64 {
-        let Self {
-            task, devices, cluster, replicas, lost_workers, missing_chief, sessions, ..
-        } = self;
-        let pairs = [&self.waiting, &self.unreached, &self.refused];
-        let pairs = pairs.into_iter().flatten().flat_map(|(who, what)| [who, what]);
-        let addresses = cluster.iter().flat_map(|(task, at)| [Some(task), at.as_ref()]).flatten();
-        let clients = sessions.iter().filter_map(|session| session.client.as_ref());
-        let clients: usize = clients.map(|client| client.to_string().len()).sum();
-        let texts =
-            devices.iter().chain(lost_workers).chain(replicas.iter().flatten()).chain(addresses);
-        let texts = texts.chain(pairs).chain(missing_chief).chain([task]);
-        let texts: usize = texts.map(String::len).sum();
-        (texts + clients + 40 * sessions.len()) as u64
-    }
 }
 
 impl Payload for Message {
@@ -108,7 +94,7 @@ impl Payload for Message {
         match self {
             Self::Runtime(message) => message.wire_size(),
             Self::Ask => Bytes(0),
-            Self::Status(status) => Bytes(status.size()),
+            Self::Status(_) => STATUS,
         }
     }
 
