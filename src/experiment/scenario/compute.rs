@@ -12,7 +12,7 @@ use super::presets::Processor;
 use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;
 use crate::kernels::{KernelKind, Numerics};
-use crate::simulation::{ComputeSpec, Law};
+use crate::simulation::ComputeSpec;
 use crate::units::{BytesPerSecond, FlopsPerSecond, Span};
 
 /// The section as it is typed.
@@ -97,7 +97,7 @@ pub(super) fn compute(file: SpeedFile, found: &mut Mistakes) -> ComputeSpec {
         step_time: None,
         stop_cost: Duration::ZERO,
     };
-    file.read("compute", found).over(&standard)
+    file.read("compute", found)(&standard)
 }
 
 /// The speeds of the tasks that have their own. What is given of a job is of all its tasks; what is
@@ -117,7 +117,7 @@ pub(super) fn own_compute(
             Ok(tasks) => {
                 for task in tasks {
                     let before = own.get(&task).cloned().unwrap_or_else(|| of_job(&task, all));
-                    own.insert(task, speed.over(&before));
+                    own.insert(task, speed(&before));
                 }
             }
             Err(why) => found.note(&path, why),
@@ -147,18 +147,13 @@ pub(super) fn check_efficiency(
     }
 }
 
-/// What is given of the speed of a device.
-pub(super) struct Speed {
-    rate: Option<FlopsPerSecond>,
-    memory: Option<BytesPerSecond>,
-    efficiency: Option<BTreeMap<KernelKind, f64>>,
-    straggler: Option<Law>,
-    step_time: Option<Law>,
-    stop_cost: Option<Duration>,
-}
-
 impl SpeedFile {
-    pub(super) fn read(self, path: &str, found: &mut Mistakes) -> Speed {
+    /// What it changes of a speed that is described already. A law takes the place of both laws.
+    pub(super) fn read(
+        self,
+        path: &str,
+        found: &mut Mistakes,
+    ) -> impl Fn(&ComputeSpec) -> ComputeSpec + use<> {
         let key = |key: &str| format!("{path}.{key}");
         for (name, rate) in
             [("rate", self.rate.map(|rate| rate.0)), ("memory", self.memory.map(|rate| rate.0))]
@@ -174,33 +169,27 @@ impl SpeedFile {
              of them"
                 .to_owned()
         });
-        Speed {
-            rate: self.rate.or(self.preset.map(|preset| preset.rate)),
-            memory: self.memory.or(self.preset.map(|preset| preset.memory)),
-            efficiency: self.efficiency,
-            straggler: self.straggler.map(|law| law.into_law(&key("straggler"), Some(1.0), found)),
-            step_time: self.step_time.map(|law| law.into_law(&key("step_time"), None, found)),
-            stop_cost: self.stop_cost.map(Duration::from),
-        }
-    }
-}
-
-impl Speed {
-    /// `other` with what is given here. A law takes the place of both laws.
-    pub(super) fn over(&self, other: &ComputeSpec) -> ComputeSpec {
-        let has_law = self.straggler.is_some() || self.step_time.is_some();
-        let laws = if has_law {
-            (&self.straggler, &self.step_time)
-        } else {
-            (&other.straggler, &other.step_time)
-        };
-        ComputeSpec {
-            rate: self.rate.unwrap_or(other.rate),
-            memory: self.memory.unwrap_or(other.memory),
-            efficiency: self.efficiency.clone().unwrap_or_else(|| other.efficiency.clone()),
-            straggler: laws.0.clone(),
-            step_time: laws.1.clone(),
-            stop_cost: self.stop_cost.unwrap_or(other.stop_cost),
+        let rate = self.rate.or(self.preset.map(|preset| preset.rate));
+        let memory = self.memory.or(self.preset.map(|preset| preset.memory));
+        let efficiency = self.efficiency;
+        let straggler = self.straggler.map(|law| law.into_law(&key("straggler"), Some(1.0), found));
+        let step_time = self.step_time.map(|law| law.into_law(&key("step_time"), None, found));
+        let stop_cost = self.stop_cost.map(Duration::from);
+        move |before| {
+            let has_law = straggler.is_some() || step_time.is_some();
+            let laws = if has_law {
+                (&straggler, &step_time)
+            } else {
+                (&before.straggler, &before.step_time)
+            };
+            ComputeSpec {
+                rate: rate.unwrap_or(before.rate),
+                memory: memory.unwrap_or(before.memory),
+                efficiency: efficiency.as_ref().unwrap_or(&before.efficiency).clone(),
+                straggler: laws.0.clone(),
+                step_time: laws.1.clone(),
+                stop_cost: stop_cost.unwrap_or(before.stop_cost),
+            }
         }
     }
 }

@@ -109,7 +109,7 @@ impl GpusFile {
         let count = self.count.and_then(NonZeroU32::new);
         move |before| Gpus {
             count: count.unwrap_or(before.count),
-            compute: speed.over(&before.compute),
+            compute: speed(&before.compute),
             capacity: capacity.or(before.capacity),
             host: host.unwrap_or(before.host),
             peers: peers.or(before.peers),
