@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::observed::Observed;
 use super::{Trial, critical_path};
 use crate::cluster::TaskName;
-use crate::report::{End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
+use crate::report::{CriticalPath, End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
 use crate::runtime::Traffic;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
@@ -81,10 +81,7 @@ impl Trial {
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
-            critical_path: match &observed.path {
-                Some(path) => critical_path::simulated(path, &self.cluster, steps, start, seconds),
-                None => critical_path::deployed(steps, start, seconds),
-            },
+            critical_path: self.critical_path(observed, steps, start, seconds),
             usage: observed.usage_until(ended),
             events: observed.events,
             digest: observed.digest.clone(),
@@ -93,6 +90,25 @@ impl Trial {
             skipped_faults: observed.skipped_faults.clone(),
             comparison: None,
         }
+    }
+
+    /// What the time of `steps` was spent on, in a run that began its first step at `start` and
+    /// ended after `seconds`, both in seconds.
+    fn critical_path(
+        &self,
+        observed: &Observed,
+        steps: impl Iterator<Item = StepStats> + Clone,
+        start: f64,
+        seconds: f64,
+    ) -> Option<CriticalPath> {
+        let mut path = match &observed.path {
+            Some(path) => critical_path::simulated(path, &self.cluster, steps, start, seconds),
+            None => critical_path::deployed(steps, start, seconds),
+        }?;
+        // Tokens hold workers back in any mode.
+        let has_tokens = self.settings.sync_replicas.is_some();
+        path.workers_are_free = self.mode.leaves_workers_free() && !has_tokens;
+        Some(path)
     }
 }
 

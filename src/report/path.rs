@@ -54,6 +54,10 @@ pub struct CriticalPath {
     pub causes: BTreeMap<TimeCause, f64>,
     /// The parts of tasks that took most of it, the first the most. None of a deployed run.
     pub parts: Vec<PathPart>,
+    /// Whether a slow worker costs the others no time, so that stragglers limit the run as all
+    /// kernels do.
+    #[serde(skip)]
+    pub workers_are_free: bool,
 }
 
 /// A part of a task on the critical path.
@@ -72,7 +76,8 @@ pub struct PathPart {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Bottleneck {
-    /// The cause; [`TimeCause::Latency`] stands for that of coordination, too.
+    /// The cause; [`TimeCause::Latency`] stands for that of coordination, too, and
+    /// [`TimeCause::Compute`] for stragglers where a slow worker costs the others no time.
     pub cause: TimeCause,
     /// Its share of the time.
     pub share: f64,
@@ -88,7 +93,7 @@ impl CriticalPath {
     pub fn new(causes: BTreeMap<TimeCause, f64>, mut parts: Vec<PathPart>) -> Self {
         parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         parts.truncate(MOST_PARTS);
-        Self { causes, parts }
+        Self { causes, parts, workers_are_free: false }
     }
 
     /// The time of all of it \[s\].
@@ -113,10 +118,20 @@ impl CriticalPath {
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let mut shares = BTreeMap::new();
         for cause in self.causes.keys() {
-            *shares.entry(cause.remedied_as()).or_insert(0.0) += self.share(*cause);
+            *shares.entry(self.remedied_as(*cause)).or_insert(0.0) += self.share(*cause);
         }
         let (cause, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some(Bottleneck { cause, share, part: self.one_part(cause, share) })
+    }
+
+    /// The cause that stands for `cause`, too, as both have one remedy: all latency is one
+    /// network's, and a straggler that nobody waits for is only a longer kernel.
+    fn remedied_as(&self, cause: TimeCause) -> TimeCause {
+        match cause {
+            TimeCause::Coordination => TimeCause::Latency,
+            TimeCause::Stragglers if self.workers_are_free => TimeCause::Compute,
+            _ => cause,
+        }
     }
 
     /// The path from the first training step on.
@@ -156,16 +171,26 @@ impl Run {
         let path = self.critical_path.as_ref()?;
         let Bottleneck { cause, share, part } = path.bottleneck()?;
         // The list of causes has the two apart.
-        let has_both = cause == TimeCause::Latency && path.share(TimeCause::Coordination) > 0.0;
-        let with = if has_both { " and that of coordination together" } else { "" };
-        let percent = 100.0 * share;
+        let with = match cause {
+            _ if path.share(cause) == share => "",
+            TimeCause::Latency => " and that of coordination together",
+            _ => " and stragglers together",
+        };
+        // On a faster processor stragglers lose less time, too.
+        let quickened = match cause {
+            TimeCause::Compute => path.share(cause) + path.share(TimeCause::Stragglers),
+            _ => share,
+        };
+        let [percent, quickened] = [share, quickened].map(|share| 100.0 * share);
+        let stragglers =
+            (quickened - percent > 0.5).then(|| format!(" ({quickened:.0} % with stragglers)"));
         let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
         Some(format!(
             "limited by {}{with}, {percent:.0} % of the time{}; at twice the speed, the run would \
              be about {:.0} % shorter: {}",
             cause.name(),
-            part.unwrap_or_default(),
-            percent / 2.0,
+            part.or(stragglers).unwrap_or_default(),
+            quickened / 2.0,
             self.advice(cause)
         ))
     }
@@ -213,11 +238,6 @@ impl TimeCause {
             Self::Parameters => "waiting for parameters",
             Self::Update => "waiting for updates",
         }
-    }
-
-    /// The cause that has the same remedy and stands for both: all latency is one network's.
-    fn remedied_as(self) -> Self {
-        if self == Self::Coordination { Self::Latency } else { self }
     }
 
     /// What makes it less.

@@ -1,6 +1,7 @@
 //! Tests of the writers, on one fixed report.
 
 mod expectations;
+mod limits;
 mod tuned;
 mod verdicts;
 

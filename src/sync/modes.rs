@@ -197,6 +197,12 @@ impl Mode {
         self.with(|mode| mode.policy(workers))
     }
 
+    /// Whether a slow worker costs the others no time: nobody waits for it, and its gradients are
+    /// never too late.
+    pub(crate) fn leaves_workers_free(self) -> bool {
+        self.with(|mode| mode.leaves_workers_free())
+    }
+
     /// The number of steps that each of `workers` has taken at `global_step`: exact with
     /// synchronous training, else as if they were equally fast.
     pub fn steps_of_a_worker(self, global_step: u64, workers: u32) -> u64 {
@@ -245,6 +251,30 @@ mod tests {
         assert_eq!(gradients(Mode::Sync { backups: 2, cancel: true }), 6);
         assert_eq!(gradients(Mode::KAsync { k: 3 }), 3);
         assert_eq!(gradients(Mode::LocalSgd { every: 5, backups: 1 }), 35);
+    }
+
+    #[test]
+    fn a_slow_worker_costs_the_others_time_where_they_wait_for_it_or_its_gradients_are_late() {
+        for mode in [
+            Mode::Async,
+            Mode::StalenessAware,
+            Mode::DelayCompensated { lambda: 0.04 },
+            Mode::KBatchAsync { k: 4 },
+            Mode::ElasticAveraging { every: 4, alpha: 0.1 },
+        ] {
+            assert!(mode.leaves_workers_free(), "{mode}");
+        }
+        for mode in [
+            Mode::Sync { backups: 0, cancel: false },
+            Mode::Sync { backups: 2, cancel: true },
+            Mode::BoundedStaleness { slack: 4 },
+            Mode::KAsync { k: 4 },
+            Mode::KBatchSync { k: 4, cancel: false },
+            Mode::LocalSgd { every: 4, backups: 0 },
+            Mode::LocalSgd { every: 4, backups: 1 },
+        ] {
+            assert!(!mode.leaves_workers_free(), "{mode}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::fmt;
 
 use super::gradients::{Arrived, Correction, Treatment};
 use super::policy::{Free, Policy};
-use super::rounds::{RoundRule, Rounds, Voters};
+use super::rounds::{RoundRule, Rounds, Versions, Voters};
 
 /// A mode: its parameters and its decisions. Each has one file in [`modes`](super::modes).
 ///
@@ -54,6 +54,15 @@ pub(crate) trait Protocol: fmt::Display {
         match self.rule() {
             Some(rule) => Box::new(Rounds::new(rule, workers)),
             None => Box::new(Free),
+        }
+    }
+
+    /// Whether a slow worker costs the others no time: nobody waits for it, and its gradients are
+    /// never too late.
+    fn leaves_workers_free(&self) -> bool {
+        match self.rule() {
+            Some(rule) => rule.voters == Voters::GoOn && rule.versions == Versions::Any,
+            None => !self.needs().has_rounds() && !self.policy(1).holds_commits(),
         }
     }
 

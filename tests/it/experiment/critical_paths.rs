@@ -66,6 +66,40 @@ fn kernels_in_half_the_time_shorten_a_run_by_half_of_their_share() -> Result<()>
 }
 
 #[test]
+fn kernels_in_half_the_time_straggle_for_half_as_long_too() -> Result<()> {
+    let time = |ms: u32| {
+        format!(
+            "compute.tasks.worker.step_time={{ law = \"lognormal\", mean = \"{ms}ms\", \
+             sigma = 0.5 }}"
+        )
+    };
+    let causes = [TimeCause::Compute, TimeCause::Stragglers];
+    for run in ["sync", "async"] {
+        assert_predicts(run, &causes, &time(20), &time(10))?;
+        let before = simulate(run, &time(20))?;
+        let path = before.critical_path.as_ref().expect("its steps have a path");
+        let half = 50.0 * causes.map(|cause| path.share(cause)).iter().sum::<f64>();
+        let limit = before.limit().expect("it takes steps");
+        assert!(limit.starts_with("limited by the workers' kernels"), "{limit}");
+        assert!(limit.contains(&format!("would be about {half:.0} % shorter: fas")), "{limit}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_run_in_which_nobody_waits_for_a_straggler_is_not_limited_by_it() -> Result<()> {
+    let heavy = "compute.tasks.worker.step_time={ law = \"lognormal\", mean = \"20ms\", \
+                 sigma = 1.6 }";
+    let stragglers = "limited by stragglers, ";
+    let together = "limited by the workers' kernels and stragglers together, 99 % of the time; ";
+    for (run, expected) in [("sync", stragglers), ("async", together)] {
+        let limit = simulate(run, heavy)?.limit().expect("it takes steps");
+        assert!(limit.starts_with(expected), "{limit}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_straggler_that_loses_half_as_much_shortens_a_run_by_half_of_its_share() -> Result<()> {
     let slow = |factor: u32| {
         format!(

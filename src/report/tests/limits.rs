@@ -1,0 +1,34 @@
+//! What limits a run whose kernels straggle.
+
+use super::*;
+
+#[test]
+fn faster_processors_are_told_to_shorten_stragglers_too() {
+    let causes =
+        [(TimeCause::Compute, 5.0), (TimeCause::Stragglers, 3.0), (TimeCause::WorkerCard, 2.0)];
+    let limit = |causes: &[(TimeCause, f64)], is_free: bool| {
+        let mut run = limited(causes, &[]);
+        run.critical_path.as_mut().unwrap().workers_are_free = is_free;
+        run.limit().unwrap()
+    };
+    let waits = limit(&causes, false);
+    let expected = "limited by the workers' kernels, 50 % of the time (80 % with stragglers); at \
+                    twice the speed, the run would be about 40 % shorter: faster processors";
+    assert!(waits.starts_with(expected), "{waits}");
+    let free = limit(&causes, true);
+    let expected = "limited by the workers' kernels and stragglers together, 80 % of the time; at \
+                    twice the speed, the run would be about 40 % shorter: faster processors";
+    assert!(free.starts_with(expected), "{free}");
+    let straggling = [(TimeCause::Compute, 2.0), (TimeCause::Stragglers, 8.0)];
+    let waits = limit(&straggling, false);
+    assert!(waits.starts_with("limited by stragglers, 80 % of the time; "), "{waits}");
+    assert!(limit(&straggling, true).contains("kernels and stragglers together, 100 %"));
+    let even = [(TimeCause::Compute, 8.0), (TimeCause::Links, 2.0)];
+    for is_free in [false, true] {
+        let limit = limit(&even, is_free);
+        assert!(
+            limit.starts_with("limited by the workers' kernels, 80 % of the time; "),
+            "{limit}"
+        );
+    }
+}
