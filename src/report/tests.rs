@@ -2,6 +2,7 @@
 
 mod expectations;
 mod limits;
+mod missed;
 mod tuned;
 mod verdicts;
 

@@ -61,6 +61,9 @@ pub struct Speedup {
     pub times: Estimate,
     /// With how many runs, one for each seed and launch, the slower run did not reach the target.
     pub slower_missed: u64,
+    /// Whether the slower run reached the target with none of them.
+    #[serde(skip)]
+    pub slower_never_reached: bool,
     /// Whether a fault of the scenario happened in one of them alone.
     pub faults_differ: bool,
     /// Whether the two differ by more than the seeds or, of one seed, its launches do. None of a
@@ -200,6 +203,7 @@ fn verdict(
         slower: slower.name(),
         times,
         slower_missed,
+        slower_never_reached: slower_missed == same.len() as u64,
         faults_differ: same.iter().any(|(run, other)| faults_differ(run, other)),
         is_sure: match same[..] {
             [(run, other)] if target.is_some() && may_tie(run, other) => Some(false),

@@ -22,6 +22,11 @@ impl Speedup {
             Measure::SamplesPerSecond if self.is_as_fast() => {
                 format!("{faster} trained on as many samples a second as {slower}{interval}")
             }
+            _ if self.is_sure == Some(false) && self.slower_never_reached => format!(
+                "{slower} never reached {} accuracy, and ended too early for a comparison of times \
+                 with {faster}",
+                target()
+            ),
             by if self.is_sure == Some(false) => {
                 let measure = match by {
                     Measure::TimeToTarget => "their time to the target",
@@ -66,7 +71,6 @@ impl Speedup {
     /// Why runs can't be told apart, where the interval does not say it.
     fn doubt(&self) -> &'static str {
         match self.times {
-            Estimate { values: 1, .. } if self.slower_missed > 0 => "; the other ended before",
             Estimate { values: 1, .. } => "; the looks at the test split are too far apart",
             Estimate { low: Some(low), .. } if low > 1.0 => {
                 "; of so many pairs of runs, chance parts one as far"
