@@ -19,6 +19,9 @@ __all__ = ["Result", "TrainyardError", "binary", "read", "run", "sim"]
 # is not written.
 _WITH_RESULT = (0, 3, 7, 9)
 
+# What a cell of a table stands for that is no number.
+_WORDS = {"": None, "true": True, "false": False}
+
 # A text that TOML takes for nothing else when it has no quotes.
 _BARE = re.compile(r"(?!(true|false|inf|nan)$)[A-Za-z_][\w/-]*|\d+(\.\d+)?(?![xob])[A-Za-zµ/]+")
 
@@ -104,7 +107,7 @@ class Result:
         if table not in ("steps", "evaluations"):
             raise ValueError(f"there is no table {table!r}; there are runs, steps and evaluations")
         with open(self.folder / f"{table}.csv", newline="") as file:
-            return [{key: _number(cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+            return [{key: _value_of(key, cell) for key, cell in row.items()} for row in csv.DictReader(file)]
 
     def runs(self):
         """A DataFrame with a row for each run: all of `result.json` that is a number or a word.
@@ -176,9 +179,12 @@ def _flat(entry, path=""):
     return row
 
 
-def _number(cell):
-    if cell == "":
-        return None
+def _value_of(column, cell):
+    """A cell of a table: a run may be called `4`, so names stay words."""
+    if column in ("run", "worker"):
+        return cell
+    if cell in _WORDS:
+        return _WORDS[cell]
     try:
         return int(cell)
     except ValueError:

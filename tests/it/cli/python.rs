@@ -89,6 +89,27 @@ fn the_rows_of_a_run_are_those_of_all_its_seeds_or_of_the_one_that_is_named() {
 }
 
 #[test]
+fn cells_that_are_true_or_false_are_booleans_and_names_that_are_numbers_stay_names() {
+    if !has("csv, json", "the Python module") {
+        return;
+    }
+    let named = SMALL.replace("'one'", "'4'").replace("'two'", "'1e3'");
+    let path = scenario("python_cells", &named);
+    let code = format!(
+        "import trainyard\n\
+         result = trainyard.sim({path:?})\n\
+         steps = result.rows('steps')\n\
+         assert {{row['run'] for row in steps}} == {{'4', '1e3'}}, steps\n\
+         for run in result.rows('runs'):\n    \
+         of_run = result._of(run['name'], 'steps')\n    \
+         assert len(of_run) == run['gradients.computed'], of_run\n\
+         assert any(row['applied'] is True for row in steps), steps\n\
+         assert all(row['stopped'] is False for row in steps), steps\n"
+    );
+    assert_passes(&code);
+}
+
+#[test]
 fn a_program_and_a_result_that_are_not_there_are_errors_that_say_what_to_do() {
     if !has("csv, json", "the Python module") {
         return;
