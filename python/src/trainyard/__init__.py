@@ -19,7 +19,7 @@ __all__ = ["Result", "TrainyardError", "binary", "read", "run", "sim"]
 # is not written.
 _WITH_RESULT = (0, 3, 7, 9)
 
-# What a cell of a table stands for that is no number.
+# Cells of a table that are neither numbers nor names.
 _WORDS = {"": None, "true": True, "false": False}
 
 # A text that TOML takes for nothing else when it has no quotes.
@@ -101,18 +101,30 @@ class Result:
         self.report = json.loads(file.read_text())
 
     def rows(self, table):
-        """A table as dictionaries, numbers as numbers: `runs`, `steps` or `evaluations`."""
+        """A table as dictionaries, numbers as numbers: `runs`, `steps` or `evaluations`.
+
+        Each has the seed, the swept values and the tuned rate of its run; steps and evaluations with other rates, which
+        are in no row of `runs`, lack them. `run` of steps and evaluations is the run's `name` in `runs`.
+        """
+        runs = [{**entry, "settings": self._settings(entry)} for entry in self.report["runs"]]
         if table == "runs":
-            return [_flat(entry) for entry in self.report["runs"]]
+            return [_flat(entry) for entry in runs]
         if table not in ("steps", "evaluations"):
             raise ValueError(f"there is no table {table!r}; there are runs, steps and evaluations")
         with open(self.folder / f"{table}.csv", newline="") as file:
-            return [{key: _value_of(key, cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+            rows = [{key: _value_of(key, cell) for key, cell in row.items()} for row in csv.DictReader(file)]
+        of_run = {entry["name"]: {"seed": entry["seed"], **entry["settings"]} for entry in runs}
+        return [row | of_run.get(row["run"], {}) for row in rows]
+
+    def _settings(self, entry):
+        """The swept values of a run and, if several learning rates were tried, the one that it has."""
+        tuned = [one for one in self.report["tuned"] if all(one[key] == entry[key] for key in ("run", "settings"))]
+        return entry["settings"] | {one["key"]: one["learning_rate"] for one in tuned}
 
     def runs(self):
         """A DataFrame with a row for each run: all of `result.json` that is a number or a word.
 
-        Swept keys are columns by their path, nested values by theirs, as in `staleness.mean`.
+        Keys that are swept or tuned are columns by their path, nested values by theirs, as in `staleness.mean`.
         """
         return _frame(self.rows("runs"))
 
@@ -180,7 +192,7 @@ def _flat(entry, path=""):
 
 
 def _value_of(column, cell):
-    """A cell of a table: a run may be called `4`, so names stay words."""
+    """The value of a cell. Names stay words, since a run may be called `4`."""
     if column in ("run", "worker"):
         return cell
     if cell in _WORDS:

@@ -110,6 +110,34 @@ fn cells_that_are_true_or_false_are_booleans_and_names_that_are_numbers_stay_nam
 }
 
 #[test]
+fn steps_and_evaluations_have_the_seed_the_swept_values_and_the_tuned_rate_of_their_run() {
+    if !has("csv, json", "the Python module") {
+        return;
+    }
+    let path = scenario("python_joined", SMALL);
+    let code = format!(
+        "import trainyard\n\
+         rate, workers = 'program.optimizer.learning_rate', 'cluster.worker'\n\
+         rates = {{'tune.learning_rate': [0.001, 0.1], 'stop.evaluate_every': 10}}\n\
+         sweep = {{workers: [1, 2]}}\n\
+         result = trainyard.sim({path:?}, set=rates, sweep=sweep, seeds=2, runs='one')\n\
+         runs = {{run['name']: run for run in result.rows('runs')}}\n\
+         assert {{(run['seed'], run[workers]) for run in runs.values()}} == \
+         {{(3, 1), (4, 1), (3, 2), (4, 2)}}, runs\n\
+         best = result.report['tuned']\n\
+         best = {{one['settings'][workers]: one['learning_rate'] for one in best}}\n\
+         for run in runs.values():\n    \
+         assert run[rate] == best[run[workers]], run\n\
+         for table in ('steps', 'evaluations'):\n    \
+         rows = result._of('one', table)\n    \
+         assert {{row['run'] for row in rows}} == set(runs), rows\n    \
+         for row in rows:\n        \
+         assert all(row[key] == runs[row['run']][key] for key in ('seed', workers, rate)), row\n"
+    );
+    assert_passes(&code);
+}
+
+#[test]
 fn a_program_and_a_result_that_are_not_there_are_errors_that_say_what_to_do() {
     if !has("csv, json", "the Python module") {
         return;
