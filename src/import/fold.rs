@@ -10,7 +10,7 @@ use super::node::Node;
 use super::tensor::dtype;
 use super::value::Value;
 use super::wire::Value as Attribute;
-use crate::tensor::DType;
+use crate::tensor::{DType, PartialShape};
 use arithmetic::{cast, elementwise, product};
 use arrays::{
     concat, concat_offsets, gather, joined, list_diff, range, reshape, slice, stitch,
@@ -44,7 +44,15 @@ pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
         "ConcatOffset" => return concat_offsets(&inputs),
         _ => {}
     }
-    one(node, &inputs).map(|known| vec![known])
+    one(node, &inputs).filter(fits).map(|known| vec![known])
+}
+
+/// Whether there is a tensor of these integers, and they are few enough to be followed.
+fn fits(known: &Known) -> bool {
+    let dims: Vec<Option<usize>> = known.dims.iter().copied().map(Some).collect();
+    let shape = PartialShape::checked(&dims).and_then(|shape| shape.known());
+    shape.is_some_and(|shape| shape.elements() == known.elements.len())
+        && known.elements.len() as i64 <= MOST
 }
 
 /// Whether operations of this kind are computed by the importer alone.

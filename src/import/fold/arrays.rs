@@ -87,17 +87,22 @@ pub(super) fn concat(parts: &[&Known], axis: &Known) -> Option<Known> {
         usize::try_from(if axis < 0 { axis + first.dims.len() as i64 } else { axis }).ok()?;
     let mut dims = first.dims.clone();
     *dims.get_mut(axis)? =
-        parts.iter().map(|part| part.dims.get(axis).copied()).sum::<Option<usize>>()?;
+        parts.iter().try_fold(0usize, |joined, part| joined.checked_add(*part.dims.get(axis)?))?;
     let is_alike = |part: &&Known| part.dims.len() == dims.len();
-    let outer: usize = dims[..axis].iter().product();
+    let count = dims.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim))?;
+    let given: usize = parts.iter().map(|part| part.elements.len()).sum();
+    if count != given || count as i64 > MOST || !parts.iter().all(is_alike) {
+        return None;
+    }
+    // Without elements, the axes before this one may be of any size.
+    let outer = if count == 0 { 0 } else { dims[..axis].iter().product() };
     let chunk = |part: &Known, i: usize| {
         let size = part.elements.len().checked_div(outer)?;
         part.elements.get(i * size..(i + 1) * size).map(<[_]>::to_vec)
     };
     let chunks = (0..outer).flat_map(|i| parts.iter().map(move |part| chunk(part, i)));
     let elements = chunks.collect::<Option<Vec<_>>>()?.concat();
-    let fits = parts.iter().all(is_alike) && elements.len() == dims.iter().product::<usize>();
-    fits.then_some(Known { dtype: first.dtype, dims, elements, like: None })
+    Some(Known { dtype: first.dtype, dims, elements, like: None })
 }
 
 pub(super) fn gather(x: &Known, indices: &Known) -> Option<Known> {

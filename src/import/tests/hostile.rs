@@ -25,6 +25,45 @@ fn a_node_of_more_parts_than_memory_holds_is_refused() {
     );
 }
 
+#[test]
+fn integers_of_more_dimensions_than_a_shape_has_are_refused() {
+    let seven = ints("seven", &[1; 7]);
+    let fill = node("Fill", "y", &["seven", "int"]);
+    assert_refused(vec![seven.clone(), int("int", 3), fill], &["y", "more than 6 dimensions"]);
+    let reshape = node("Reshape", "y", &["one", "seven"]);
+    assert_refused(vec![seven, ints("one", &[3]), reshape], &["y", "more than 6 dimensions"]);
+    let pack = |i: usize| node("Pack", &format!("p{}", i + 1), &[&format!("p{i}")]);
+    let packs = std::iter::once(int("p0", 3)).chain((0..7).map(pack));
+    assert_refused(packs.collect(), &["p7"]);
+}
+
+#[test]
+fn many_integers_that_are_joined_are_left_to_the_step() {
+    let join = |i: usize| {
+        let from = format!("j{i}");
+        node("ConcatV2", &format!("j{}", i + 1), &[&from, &from, "axis"])
+    };
+    let nodes = [ints("j0", &[1, 2]), int("axis", 0)].into_iter().chain((0..12).map(join));
+    let imported = import(nodes.collect()).unwrap();
+    assert_eq!(type_of(&imported, "j12"), "i32[8192]");
+    let def = imported.graph().snapshot().unwrap();
+    let joined = &def.operation(imported.target("j12").unwrap().op_id()).op;
+    assert!(!matches!(joined, Op::Const(_)), "{joined:?}");
+}
+
+#[test]
+fn empty_integers_of_a_huge_shape_are_joined_at_once() {
+    let empty = TensorProto {
+        dtype: I32,
+        tensor_shape: Some(shape(&[1 << 40, 0])),
+        ..TensorProto::default()
+    };
+    let empty = ints("empty", &[]).with("value", Value::Tensor(empty));
+    let joined = node("ConcatV2", "y", &["empty", "empty", "axis"]);
+    let imported = import(vec![empty, int("axis", 1), joined]).unwrap();
+    assert_eq!(type_of(&imported, "y"), "i32[1099511627776,0]");
+}
+
 /// Every kind that has a translation or is folded.
 const KINDS: &str = "\
     Abs Acos Acosh Add AddN AddV2 All Any ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam \
