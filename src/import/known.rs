@@ -1,5 +1,6 @@
 //! Integers that the importer knows before a step runs: shapes, and numbers computed from them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::NodeProblem;
@@ -162,7 +163,7 @@ impl Known {
         name: &str,
         input: usize,
     ) -> Result<Output, NodeProblem> {
-        let make = Maker { graph, name, dtype: self.dtype };
+        let mut make = Maker { graph, name, dtype: self.dtype, made: BTreeMap::new() };
         if let Some(tensor) = self.tensor() {
             return Ok(make.add(Op::Const(tensor), &[])?);
         }
@@ -193,6 +194,9 @@ struct Maker<'a> {
     graph: &'a Graph,
     name: &'a str,
     dtype: DType,
+    /// The results of arithmetic that is an operand several times: made anew each time, `n`
+    /// doublings of one size would be 2ⁿ operations.
+    made: BTreeMap<*const Arithmetic, Output>,
 }
 
 impl Maker<'_> {
@@ -207,7 +211,7 @@ impl Maker<'_> {
     }
 
     /// One element; `None` if no operation computes it.
-    fn scalar(&self, element: &Element) -> Result<Option<Output>, GraphError> {
+    fn scalar(&mut self, element: &Element) -> Result<Option<Output>, GraphError> {
         Ok(Some(match element {
             Element::Known(value) => {
                 match Known::scalar(self.dtype, Element::Known(*value)).tensor() {
@@ -222,11 +226,16 @@ impl Maker<'_> {
             Element::Size(value) => self.add(Array::Size(self.dtype), &[value])?,
             Element::Value(value) => self.add(Cast(self.dtype), &[value])?,
             Element::Of(arithmetic) => {
+                let key = Arc::as_ptr(arithmetic);
+                if let Some(made) = self.made.get(&key) {
+                    return Ok(Some(made.clone()));
+                }
                 let [a, b] = &arithmetic.operands;
-                let (Some(a), Some(b)) = (self.scalar(a)?, self.scalar(b)?) else {
-                    return Ok(None);
-                };
-                self.add(arithmetic.binary, &[&a, &b])?
+                let Some(a) = self.scalar(a)? else { return Ok(None) };
+                let Some(b) = self.scalar(b)? else { return Ok(None) };
+                let made = self.add(arithmetic.binary, &[&a, &b])?;
+                self.made.insert(key, made.clone());
+                made
             }
             Element::Unknown => return Ok(None),
         }))

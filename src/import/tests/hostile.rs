@@ -64,6 +64,20 @@ fn empty_integers_of_a_huge_shape_are_joined_at_once() {
     assert_eq!(type_of(&imported, "y"), "i32[1099511627776,0]");
 }
 
+#[test]
+fn arithmetic_that_uses_a_size_again_and_again_is_as_long_as_its_nodes() {
+    let sizes = node("Shape", "s0", &["x"]);
+    let double = |i: usize| {
+        let from = format!("s{i}");
+        node("AddV2", &format!("s{}", i + 1), &[&from, &from])
+    };
+    let cast =
+        node("Cast", "y", &["s14"]).with("SrcT", Value::Type(I32)).with("DstT", Value::Type(F32));
+    let nodes = [placeholder("x", &[-1]), sizes].into_iter().chain((0..14).map(double));
+    let imported = import(nodes.chain([cast]).collect()).unwrap();
+    assert!(imported.graph().snapshot().unwrap().operations.len() < 100);
+}
+
 /// Every kind that has a translation or is folded.
 const KINDS: &str = "\
     Abs Acos Acosh Add AddN AddV2 All Any ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam \
