@@ -1,7 +1,7 @@
 //! A node's attributes, each read as the type that it must have. An attribute that nobody has read
 //! is refused by its name: it may change what the node computes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
@@ -222,10 +222,14 @@ impl<'a> Def<'a> {
         }
     }
 
-    /// A tensor.
-    pub(super) fn tensor(&self, name: &str) -> Result<Tensor, NodeProblem> {
+    /// A tensor, whose repeated elements are taken off `repeats_left`.
+    pub(super) fn tensor(
+        &self,
+        name: &str,
+        repeats_left: &Cell<usize>,
+    ) -> Result<Tensor, NodeProblem> {
         match self.value(name) {
-            Some(Attribute::Tensor(tensor)) => tensor::tensor(tensor),
+            Some(Attribute::Tensor(tensor)) => tensor::tensor(tensor, repeats_left),
             _ => Err(NodeProblem::Attribute { name: name.to_owned(), needs: "a tensor" }),
         }
     }

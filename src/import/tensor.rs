@@ -1,18 +1,21 @@
 //! Element types, shapes and tensors from the wire, with limits because the bytes may come from
 //! anybody.
 
+use std::cell::Cell;
+
 use half::bf16;
 
 use super::error::NodeProblem;
 use super::wire::{TensorProto, TensorShapeProto};
-use crate::tensor::{DType, Element, PartialShape, Shape, Tensor, TensorError};
+use crate::tensor::{DType, Element, PartialShape, Shape, Tensor, TensorError, within_memory};
 
 /// The most dimensions that a shape has here.
 const MAX_RANK: usize = 6;
 /// The most elements of a shape whose dimensions are known: more than any memory holds.
 const MAX_ELEMENTS: usize = 1 << 40;
-/// The most elements of a constant that is expanded from fewer.
-const MAX_EXPANDED: usize = 1 << 26;
+/// The most elements by which the constants of a graph are expanded, all together: a constant of a
+/// few bytes repeats its last value as often as it likes.
+pub(super) const MOST_REPEATED: usize = 1 << 26;
 /// The number that TensorFlow adds to an element type's number for a reference to it.
 const REFERENCE: i32 = 100;
 
@@ -71,27 +74,30 @@ pub(super) fn known_shape(dims: &[i64]) -> Result<Shape, NodeProblem> {
     })
 }
 
-/// The tensor that `proto` describes.
-pub(super) fn tensor(proto: &TensorProto) -> Result<Tensor, NodeProblem> {
+/// The tensor that `proto` describes. The elements that it repeats are taken off `repeats_left`.
+pub(super) fn tensor(
+    proto: &TensorProto,
+    repeats_left: &Cell<usize>,
+) -> Result<Tensor, NodeProblem> {
     let dims =
         proto.tensor_shape.as_ref().map(shape).transpose()?.unwrap_or(PartialShape::new(&[]));
     let shape = dims
         .known()
         .ok_or_else(|| NodeProblem::unsupported("a constant's shape must be known in full"))?;
     match dtype(proto.dtype) {
-        Some(DType::F32) => values(proto, shape, &proto.float_val),
-        Some(DType::I32) => values(proto, shape, &proto.int_val),
-        Some(DType::I64) => values(proto, shape, &proto.int64_val),
+        Some(DType::F32) => values(proto, shape, &proto.float_val, repeats_left),
+        Some(DType::I32) => values(proto, shape, &proto.int_val, repeats_left),
+        Some(DType::I64) => values(proto, shape, &proto.int64_val, repeats_left),
         Some(DType::I8) => {
             let listed: Vec<i8> = proto.int_val.iter().map(|value| *value as i8).collect();
-            values(proto, shape, &listed)
+            values(proto, shape, &listed, repeats_left)
         }
-        Some(DType::Bool) => values(proto, shape, &proto.bool_val),
-        Some(DType::F64) => values(proto, shape, &proto.double_val),
+        Some(DType::Bool) => values(proto, shape, &proto.bool_val, repeats_left),
+        Some(DType::F64) => values(proto, shape, &proto.double_val, repeats_left),
         Some(DType::BF16) => {
             let listed: Vec<bf16> =
                 proto.half_val.iter().map(|bits| bf16::from_bits(*bits as u16)).collect();
-            values(proto, shape, &listed)
+            values(proto, shape, &listed, repeats_left)
         }
         None => Err(no_such_type(proto.dtype)),
     }
@@ -107,6 +113,7 @@ fn values<T: Element>(
     proto: &TensorProto,
     shape: Shape,
     listed: &[T],
+    repeats_left: &Cell<usize>,
 ) -> Result<Tensor, NodeProblem> {
     let elements = shape.elements();
     let wrong = |given: usize| {
@@ -126,14 +133,21 @@ fn values<T: Element>(
         })?;
         return Tensor::new(shape, &values).map_err(|error| refused(&error));
     }
-    let expanded = match listed {
-        [.., last] if listed.len() <= elements && elements <= listed.len().max(MAX_EXPANDED) => {
-            let rest = std::iter::repeat_n(*last, elements - listed.len());
-            listed.iter().copied().chain(rest).collect()
+    let repeats = elements.checked_sub(listed.len()).ok_or_else(|| wrong(listed.len()))?;
+    let left = repeats_left.get().checked_sub(repeats).ok_or_else(|| {
+        NodeProblem::unsupported(format!(
+            "the graph's constants repeat more than {MOST_REPEATED} values in all; let a `Fill` \
+             make the large ones"
+        ))
+    })?;
+    repeats_left.set(left);
+    let expanded = within_memory(|| match listed.last() {
+        Some(last) => {
+            let mut tensor = Tensor::full(shape, *last);
+            tensor.make_mut::<T>()[..listed.len()].copy_from_slice(listed);
+            tensor
         }
-        [] if elements <= MAX_EXPANDED => return Ok(Tensor::zeros(T::DTYPE, shape)),
-        _ => return Err(wrong(listed.len())),
-    };
-    let expanded: Vec<T> = expanded;
-    Tensor::new(shape, &expanded).map_err(|error| refused(&error))
+        None => Tensor::zeros(T::DTYPE, shape),
+    });
+    expanded.map_err(|error| refused(&error.into()))
 }

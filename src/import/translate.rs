@@ -28,6 +28,7 @@ use std::rc::Rc;
 use super::known::Known;
 use super::node::{Def, Node};
 use super::order::{is_read, is_variable, parse_input};
+use super::tensor::MOST_REPEATED;
 use super::value::{Branch, Value};
 use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
@@ -97,6 +98,20 @@ fn with_attributes<O: Into<Op>>(
     })
 }
 
+/// How much a graph may still make of its few bytes.
+struct Limits {
+    /// Nodes of functions.
+    nodes_left: std::cell::Cell<usize>,
+    /// Elements that constants repeat.
+    repeats_left: std::cell::Cell<usize>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { nodes_left: MOST_NODES.into(), repeats_left: MOST_REPEATED.into() }
+    }
+}
+
 /// A graph that is being added to another.
 pub(super) struct Importer<'a> {
     graph: &'a Graph,
@@ -104,8 +119,8 @@ pub(super) struct Importer<'a> {
     library: &'a [FunctionDef],
     /// How many functions it is in, one in the other.
     depth: usize,
-    /// How many nodes of functions may still be imported.
-    nodes_left: Rc<std::cell::Cell<usize>>,
+    /// Those of the whole graph, with its functions.
+    limits: Rc<Limits>,
     /// The names of all nodes, which helper operations must not take.
     names: BTreeSet<&'a str>,
     values: BTreeMap<String, Vec<Value>>,
@@ -138,7 +153,7 @@ impl<'a> Importer<'a> {
             graph,
             library,
             depth: 0,
-            nodes_left: Rc::new(std::cell::Cell::new(MOST_NODES)),
+            limits: Rc::default(),
             names,
             values,
             operations,

@@ -5,6 +5,7 @@ use proptest::sample::select;
 
 use super::*;
 
+const I8: i32 = 6;
 const BOOL: i32 = 10;
 
 #[test]
@@ -76,6 +77,21 @@ fn arithmetic_that_uses_a_size_again_and_again_is_as_long_as_its_nodes() {
     let nodes = [placeholder("x", &[-1]), sizes].into_iter().chain((0..14).map(double));
     let imported = import(nodes.chain([cast]).collect()).unwrap();
     assert!(imported.graph().snapshot().unwrap().operations.len() < 100);
+}
+
+#[test]
+fn constants_that_repeat_their_values_share_one_limit() {
+    let repeated = |name: &str| {
+        let proto = TensorProto {
+            dtype: I8,
+            tensor_shape: Some(shape(&[1 << 25])),
+            int_val: vec![1],
+            ..TensorProto::default()
+        };
+        ints(name, &[]).with("dtype", Value::Type(I8)).with("value", Value::Tensor(proto))
+    };
+    let constants = ["a", "b", "c"].map(repeated);
+    assert_refused(constants.to_vec(), &["c", "constants repeat more than 67108864 values in all"]);
 }
 
 /// Every kind that has a translation or is folded.

@@ -3,6 +3,7 @@
 mod step;
 mod update;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cells::Change;
@@ -108,7 +109,9 @@ impl Roles {
             {
                 let constant = |name: String| {
                     let is_it = |node: &&&NodeDef| node.name == name && node.op == "Const";
-                    nodes.iter().find(is_it).and_then(|node| Def::new(node).tensor("value").ok())
+                    // A β is one number, perhaps of an empty list: one repeated zero.
+                    let value = |node: &&NodeDef| Def::new(node).tensor("value", &Cell::new(1));
+                    nodes.iter().find(is_it).and_then(|node| value(node).ok())
                 };
                 roles.powers.insert(slot, [constant(beta1), constant(beta2)]);
             }
@@ -180,7 +183,7 @@ fn constant(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let Some(text) = node.def.text_of_tensor("value") {
         return Ok(vec![Value { text: Some(text), ..Value::default() }]);
     }
-    let tensor = node.def.tensor("value")?;
+    let tensor = node.def.tensor("value", &importer.limits.repeats_left)?;
     let (known, constant) = (Known::of(&tensor), Some(tensor.clone()));
     let values = importer.emit(node, Op::Const(tensor), &[])?;
     let with = |value| Value { constant: constant.clone(), known: known.clone(), ..value };

@@ -159,10 +159,10 @@ impl<'a> Importer<'a> {
     /// If these are too many with those of all functions before: functions that call one another
     /// several times each can be short, and endless work.
     fn count(&self, nodes: usize) -> Result<(), String> {
-        let left = self.nodes_left.get().checked_sub(nodes).ok_or_else(|| {
+        let left = self.limits.nodes_left.get().checked_sub(nodes).ok_or_else(|| {
             format!("the functions that the graph calls have more than {MOST_NODES} nodes in all")
         })?;
-        self.nodes_left.set(left);
+        self.limits.nodes_left.set(left);
         Ok(())
     }
 
@@ -235,7 +235,7 @@ fn imported(
     let nodes = order::sorted(&whole, &[]).map_err(|error| error.to_string())?;
     crate::import::check_kinds(&nodes).map_err(|error| error.to_string())?;
     let mut inner = Importer::new(&graph, &whole, &nodes, Location::caller());
-    (inner.library, inner.nodes_left) = (importer.library, Rc::clone(&importer.nodes_left));
+    (inner.library, inner.limits) = (importer.library, Rc::clone(&importer.limits));
     inner.depth = importer.depth + 1;
     inner.draws.path = path;
     let mut arguments = Vec::new();
