@@ -2,12 +2,17 @@
 
 use std::fmt;
 
+/// The most names and indices of a path: several times as many as any key has. Tables as deep as a
+/// path of any length would overflow the stack.
+const MOST: usize = 32;
+
 /// The names and indices on the way to a key; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeyPath(Vec<String>);
 
 impl KeyPath {
-    /// Parses `text`; none if a name is empty, or a quote or bracket is left open.
+    /// Parses `text`; none if a name is empty, a quote or bracket is left open, or there are more
+    /// than [`MOST`] names.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut segments = Vec::new();
         let mut rest = text.trim();
@@ -28,7 +33,7 @@ impl KeyPath {
             }
             match rest.strip_prefix('.') {
                 Some(next) => rest = next,
-                None if rest.is_empty() => return Some(Self(segments)),
+                None if rest.is_empty() && segments.len() <= MOST => return Some(Self(segments)),
                 None => return None,
             }
         }
@@ -92,6 +97,14 @@ mod tests {
         );
         assert_eq!(segments("compute.slow.worker:3").as_deref(), Some("compute.slow.\"worker:3\""));
         assert_eq!(segments("cluster.\"a.b\"[0]").as_deref(), Some("cluster.\"a.b\".0"));
+    }
+
+    #[test]
+    fn a_path_of_more_names_than_any_key_has_is_none() {
+        let names = |count: usize| vec!["a"; count].join(".");
+        assert!(KeyPath::parse(&names(MOST)).is_some());
+        assert_eq!(KeyPath::parse(&names(MOST + 1)), None);
+        assert_eq!(KeyPath::parse(&format!("a{}", "[0]".repeat(MOST))), None);
     }
 
     #[test]
