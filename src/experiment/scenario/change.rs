@@ -1,6 +1,7 @@
 //! Changes to a scenario: `--set path=value`, `--unset path`, `--sweep path=a,b,c`, and a run's own
 //! `set` and `unset`.
 
+mod own;
 mod simulated;
 
 use std::fmt;
@@ -12,8 +13,8 @@ use toml::{Table, Value};
 use super::error::{ChangeError, ScenarioError, in_words, suggestion};
 use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
-use super::tables::{merge, paths_of, with_paths_spelt_out};
 use super::{RunSpec, Scenario};
+use own::own_scenario;
 
 /// A change of one key of a scenario: its new value, written `path=value`, or its removal.
 ///
@@ -302,40 +303,6 @@ pub(super) fn read(
         scenario.runs[index].own = Some(Box::new(own));
     }
     Ok(scenario)
-}
-
-/// The keys that all runs have in common.
-const OF_ALL_RUNS: [&str; 3] = ["name", "seed", "run"];
-
-/// The scenario of run `index` in `table`, with the run's own `unset` and `set`.
-fn own_scenario(
-    table: &Table,
-    index: usize,
-    origin: &str,
-    text: Option<&str>,
-) -> Result<Scenario, ScenarioError> {
-    let mut table = table.clone();
-    let place = format!("run[{index}].set");
-    let mut run = match table.get_mut("run").and_then(|runs| runs.get_mut(index)) {
-        Some(Value::Table(run)) => std::mem::take(run),
-        _ => unreachable!("the run has been read from here"),
-    };
-    for path in run.remove("unset").iter().flat_map(|paths| paths.as_array()).flatten() {
-        Change::unset(path.as_str().unwrap_or_default())?.apply(&mut table)?;
-    }
-    let mut own = Vec::new();
-    if let Some(Value::Table(set)) = run.remove("set") {
-        own = paths_of(&set);
-        let set = with_paths_spelt_out(set);
-        if let Some(key) = OF_ALL_RUNS.into_iter().find(|key| set.contains_key(*key)) {
-            let (at, found) = (key.to_owned(), "the same for all runs".to_owned());
-            return Err(ChangeError::NoSuchPlace { setting: place, at, found }.into());
-        }
-        merge(&mut table, set);
-    }
-    table.insert("run".to_owned(), Value::Array(vec![Value::Table(run)]));
-    let file = ScenarioFile::deserialize(table).map_err(|error| rejected(&place, &error))?;
-    build(file, origin, None).map_err(|error| error.within(index, text, &own))
 }
 
 /// Checks that no key is swept twice: the later value would replace the earlier, and a run would be

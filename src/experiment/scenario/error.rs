@@ -136,6 +136,19 @@ impl ScenarioError {
 }
 
 impl ScenarioError {
+    /// The error `error` of the value at `path`; `text` is the file, if its lines still apply.
+    pub(super) fn of_key(
+        origin: &str,
+        text: Option<&str>,
+        path: String,
+        error: &toml::de::Error,
+    ) -> Self {
+        let line = text.and_then(|text| line_of(text, &path));
+        let text = in_words(error.message()) + &help(&suggestion(error.message()));
+        let mistakes = vec![Mistake { path, line, text }];
+        Self::Invalid { origin: origin.to_owned(), mistakes }
+    }
+
     /// The error of run `index`'s own scenario; `text` is the file, if its lines still apply, and
     /// `set` the keys that the run gives values to.
     pub(super) fn within(self, index: usize, text: Option<&str>, set: &[KeyPath]) -> Self {

@@ -307,7 +307,12 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
         ("set = { program.batch = 0 }", ":6: run[1].set.program.batch: 0 must be at least 1"),
         (
             "set = { program.hiden = [3] }",
-            "`run[1].set`: unknown field `hiden`, expected one of …; did you mean `hidden`?",
+            ":6: run[1].set.program.hiden: unknown field `hiden`, expected one of …; did you mean \
+             `hidden`?",
+        ),
+        (
+            "set = { stop.steps = 5, program.batch = inf }",
+            ":6: run[1].set.program.batch: invalid type: floating point `inf`, expected a whole",
         ),
         ("set = { seed = 3 }", "`run[1].set`: `seed` is the same for all runs"),
         ("unset = [\"stop\"]", "`unset stop`: `stop` is not set, so that it can't be removed"),
