@@ -116,9 +116,13 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, Vec<usize>), DataEr
         features.place(&format!("feature {}", at % width))
     });
     let label = |(index, number): (usize, i64)| {
-        let problem =
-            || labels.malformed(&format!("element {index}"), format!("{number} is no label"));
-        i32::try_from(number).map_err(|_| problem())
+        let problem = || {
+            let problem = format!("{number} is no label: labels number the classes from 0");
+            labels.malformed(&format!("element {index}"), problem)
+        };
+        // Labels stay below the number of classes, which is an i32 too.
+        let label = i32::try_from(number).ok().filter(|label| (0..i32::MAX).contains(label));
+        label.ok_or_else(problem)
     };
     let labels = numbers.into_iter().enumerate().map(label).collect::<Result<_, _>>()?;
     Ok((Samples { features: values, labels }, sample))

@@ -143,6 +143,9 @@ fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(labels("|u1", "(2, 2)", &[1, 0, 0, 1]).contains("`.argmax(axis=1)` makes the class"));
     assert!(labels("|u1", "(3,)", &[0, 1, 0]).ends_with("one label for each of 2 samples"));
     assert!(labels("<f4", "(2,)", &[0; 8]).contains("make them so with `.astype(int)`"));
+    let label = |value: i32| labels("<i4", "(2,)", &[0, value].map(i32::to_le_bytes).concat());
+    assert!(label(-1).contains("y.npy, element 1: -1 is no label"), "{}", label(-1));
+    assert!(label(i32::MAX).contains("y.npy, element 1: 2147483647 is no label"));
     assert!(error(&ordered("|u1", "None", "(1, 1)", &[0])).contains("neither True nor False"));
 }
 
