@@ -121,16 +121,16 @@ impl TaskConfig {
             problems.finish()?;
             unreachable!("a missing variable is a problem");
         };
+        let base = port_base.unwrap_or_else(|| slurm.port_base());
         check((rank, tasks, ps), &hosts, &per_host, &slurm.names, &mut problems);
+        check_ports(base, &per_host, slurm.names.tasks_per_node, &mut problems);
         problems.finish()?;
 
         let mut problems = Problems::default();
         let mut validator = Validator::new(&mut problems);
         validator.job("--ps".to_owned(), "ps");
         validator.job(slurm.names.tasks.to_owned(), "worker");
-        let base = port_base.unwrap_or_else(|| slurm.port_base());
         let addresses = hosts.iter().zip(&per_host).flat_map(|(host, count)| {
-            // The validator refuses a port that is too large.
             (0..*count).map(move |local| format!("{host}:{}", u32::from(base) + local))
         });
         for (rank, address) in (0..).zip(addresses) {
@@ -183,6 +183,18 @@ fn check(
             "is {tasks}: with {ps} parameter servers no rank is left for a worker; ask for more"
         );
         problems.add(names.tasks, ConfigProblem::Unfit(problem));
+    }
+}
+
+/// Checks that each host has ports for its ranks, from `base` on.
+fn check_ports(base: u16, per_host: &[u32], name: &str, problems: &mut Problems) {
+    let ports = u32::from(u16::MAX - base) + 1;
+    if let Some(most) = per_host.iter().max().filter(|most| **most > ports) {
+        let problem = format!(
+            "has {most} ranks on one host, which needs a port for each, and from {base} on has \
+             {ports}; start fewer there, or name a lower `--port-base`"
+        );
+        problems.add(name, ConfigProblem::Unfit(problem));
     }
 }
 

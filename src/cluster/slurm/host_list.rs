@@ -3,6 +3,11 @@
 use super::super::job_name::parse_index;
 use super::super::{ConfigProblem, MAX_TASKS};
 
+/// The longest name that a host has \[bytes\] (RFC 1035).
+const LONGEST: usize = 253;
+/// The most digits of a number in a name.
+const MOST_DIGITS: usize = 10;
+
 /// Expands a list of hosts, in its order.
 pub(super) fn expand_hosts(text: &str) -> Result<Vec<String>, ConfigProblem> {
     let wrong = || ConfigProblem::HostList(text.to_owned());
@@ -63,15 +68,19 @@ fn expand_pattern(pattern: &str) -> Option<Vec<String>> {
     while let Some((before, after)) = rest.split_once('[') {
         let (ranges, next) = after.split_once(']')?;
         let numbers = expand_ranges(ranges)?;
-        if names.len().checked_mul(numbers.len())? > MAX_TASKS as usize {
+        let count = names.len().checked_mul(numbers.len())?;
+        if count > MAX_TASKS as usize || names[0].len() + before.len() > LONGEST {
             return None;
         }
-        let mut longer = Vec::with_capacity(names.len() * numbers.len());
+        let mut longer = Vec::with_capacity(count);
         for name in &names {
             longer.extend(numbers.iter().map(|number| format!("{name}{before}{number}")));
         }
         names = longer;
         rest = next;
+    }
+    if names[0].len() + rest.len() > LONGEST {
+        return None;
     }
     for name in &mut names {
         name.push_str(rest);
@@ -85,6 +94,9 @@ fn expand_ranges(text: &str) -> Option<Vec<String>> {
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let width = first.len();
+        if width > MOST_DIGITS {
+            return None;
+        }
         let (first, last) = (number(first)?, number(last)?);
         if first > last || u64::from(last - first) + numbers.len() as u64 >= u64::from(MAX_TASKS) {
             return None;

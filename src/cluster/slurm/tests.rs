@@ -45,6 +45,20 @@ fn host_lists_are_written_out_with_their_zeros() {
 }
 
 #[test]
+fn names_that_no_host_has_are_refused_before_they_are_written_out() {
+    let (zeros, letters) = ("0".repeat(60_000), "n".repeat(60_000));
+    for wrong in [
+        format!("n[{zeros}1-9]"),
+        format!("{letters}[1-9]"),
+        format!("n[1-9]{letters}"),
+        format!("n{}", "[1]".repeat(20_000)),
+    ] {
+        assert!(expand_hosts(&wrong).is_err(), "{}…", &wrong[..9]);
+    }
+    assert_eq!(expand_hosts("n[0000000001-0000000002]").unwrap().len(), 2);
+}
+
+#[test]
 fn repeats_are_written_out() {
     assert_eq!(expand_tasks("2(x3),1"), Ok(vec![2, 2, 2, 1]));
     assert_eq!(expand_tasks("4"), Ok(vec![4]));
@@ -93,7 +107,8 @@ fn numbers_that_do_not_fit_one_another_are_told() {
     assert!(mistakes(&slurm(0, 2, "a,b", ""), 2).contains("no rank is left for a worker"));
     let far =
         RunConfig::from_slurm(&slurm(0, 3, "a", "3"), 1, Some(65535)).unwrap_err().to_string();
-    assert!(far.contains("rank 1: port 65536 is out of range"), "{far}");
+    assert!(far.contains("SLURM_STEP_TASKS_PER_NODE: has 3 ranks on one host"), "{far}");
+    assert!(far.contains("from 65535 on has 1; start fewer") && far.lines().count() == 1, "{far}");
 }
 
 #[test]
