@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::args::CalibrateArgs;
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::raw_stdout;
 use crate::deployment::{Certificates, ExitCode, StopRequest, read_cluster};
 use crate::experiment::ExperimentError;
 use crate::experiment::calibration::{
@@ -38,7 +38,7 @@ pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
             let written = write_whole(path, text.as_bytes());
             written.map_err(Failure::writing(path.display().to_string()))?;
         }
-        None => write!(stdout(), "{text}").map_err(Failure::writing("the result"))?,
+        None => write!(raw_stdout(), "{text}").map_err(Failure::writing("the result"))?,
     }
     Ok(ExitCode::Done)
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use super::args::{Format, LaunchArgs, ScenarioArgs, SimArgs};
 use super::failure::Failure;
 use super::progress::Progress;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::deployment::{ExitCode, StopRequest, cores};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer, Trial};
@@ -104,12 +104,11 @@ fn print(
     format: Format,
     report: &ChaosReport,
 ) -> Result<(), Failure> {
-    let mut out = stdout();
     let written = match format {
-        Format::Json => serde_json::to_writer_pretty(&mut out, report)
+        Format::Json => serde_json::to_writer_pretty(raw_stdout(), report)
             .map_err(io::Error::from)
-            .and_then(|()| writeln!(out)),
-        Format::Text(layout) => print_table(&mut out, command, scenario, report, layout),
+            .and_then(|()| writeln!(raw_stdout())),
+        Format::Text(layout) => print_table(&mut stdout(), command, scenario, report, layout),
     };
     written.map_err(Failure::writing("the result"))
 }

@@ -9,7 +9,7 @@ use super::args::{
     CheckpointArgs, CheckpointCommand, CheckpointsArgs, MergeArgs, ShowCheckpointArgs,
 };
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::checkpoint::{CheckpointError, Restored, Retention, Saver, export, open_store};
 use crate::deployment::ExitCode;
 use crate::say::say;
@@ -41,9 +41,10 @@ fn show(args: &ShowCheckpointArgs) -> Result<ExitCode, Failure> {
         None => newest(&mut saver, &args.location)?.global_step,
     };
     let contents = Contents::of(&saver.index(step)?);
-    let out = stdout();
-    let printed =
-        if args.json { listing::write_json(&contents, out) } else { contents.write_text(out) };
+    let printed = match args.json {
+        true => listing::write_json(&contents, raw_stdout()),
+        false => contents.write_text(stdout()),
+    };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
@@ -116,8 +117,10 @@ fn where_else(location: &str) -> String {
 }
 
 fn print(rows: &[Row], as_json: bool) -> Result<(), Failure> {
-    let out = stdout();
-    let printed = if as_json { listing::write_json(rows, out) } else { write_rows(rows, out) };
+    let printed = match as_json {
+        true => listing::write_json(rows, raw_stdout()),
+        false => write_rows(rows, stdout()),
+    };
     printed.map_err(Failure::writing("the result"))
 }
 

@@ -10,12 +10,12 @@ use serde_json::{Map, json};
 
 use super::args::ClusterArgs;
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role, session_master, with_task};
 use crate::experiment::scenario::Scenario;
 use crate::experiment::{Experiment, ExperimentError};
-use crate::say::say;
+use crate::say::labelled;
 
 /// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
@@ -62,7 +62,8 @@ fn of_run<'a>(scenario: &'a Scenario, name: Option<&str>) -> Result<&'a Scenario
 pub(super) fn warn(config: &RunConfig) {
     let style = AnsiColor::Yellow.on_default().bold();
     for warning in config.warnings() {
-        say!("{style}warning:{style:#} {}: {}", warning.path, warning.note);
+        let label = format_args!("{style}warning:{style:#} ");
+        labelled(label, format_args!("{}: {}", warning.path, warning.note));
     }
 }
 
@@ -119,5 +120,5 @@ fn print_json(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
         "tasks": tasks,
         "replicas": named(cluster),
     });
-    writeln!(stdout(), "{found:#}")
+    writeln!(raw_stdout(), "{found:#}")
 }

@@ -4,14 +4,16 @@ use std::io::{self, Write};
 
 use super::args::DoctorArgs;
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::deployment::{ExitCode, Finding, examine_machine};
 
 /// Runs the command. A harmful setting is no failure: a training runs all the same.
 pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let findings = examine_machine();
-    let out = stdout();
-    let printed = if args.json { write_json(&findings, out) } else { write_text(&findings, out) };
+    let printed = match args.json {
+        true => write_json(&findings, raw_stdout()),
+        false => write_text(&findings, stdout()),
+    };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }

@@ -9,7 +9,7 @@ use crate::checkpoint::CheckpointError;
 use crate::deployment::{DeploymentError, ExitCode, of_certificate};
 use crate::experiment::ExperimentError;
 use crate::runtime::Error;
-use crate::say::say;
+use crate::say::labelled;
 use crate::tape::TapeError;
 use crate::transport::CertificateError;
 
@@ -110,7 +110,7 @@ impl Failure {
     /// Prints the error, and returns its exit code.
     pub(super) fn report(&self) -> ExitCode {
         let style = AnsiColor::Red.on_default().bold();
-        say!("{style}error:{style:#} {self}");
+        labelled(format_args!("{style}error:{style:#} "), self);
         self.exit_code()
     }
 

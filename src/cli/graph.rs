@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use super::args::{ExportArgs, GraphArgs, GraphCommand, ImportArgs, ShowArgs};
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::cluster::{DeviceSpec, TaskName};
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::Change;
@@ -37,10 +37,9 @@ pub(super) fn run(args: &GraphArgs) -> Result<ExitCode, Failure> {
 
 fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let contents = Contents::of(&read(&args.file, &args.outputs)?)?;
-    let mut out = stdout();
     let written = match args.json {
-        true => contents.write_json(&mut out),
-        false => contents.write_text(&mut out),
+        true => contents.write_json(&mut raw_stdout()),
+        false => contents.write_text(&mut stdout()),
     };
     written.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
@@ -60,12 +59,12 @@ fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
 
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let drawing = if is_scenario(&args.source) { of_scenario(args)? } else { of_file(args)? };
-    let drawn = match (args.dot, args.json) {
-        (true, _) => dot::render(&drawing),
-        (_, true) => drawing.json(),
-        _ => text::render(&drawing),
+    let written = match (args.dot, args.json) {
+        (true, _) => write!(stdout(), "{}", dot::render(&drawing)),
+        (_, true) => write!(raw_stdout(), "{}", drawing.json()),
+        _ => write!(stdout(), "{}", text::render(&drawing)),
     };
-    write!(stdout(), "{drawn}").map_err(Failure::writing("the result"))?;
+    written.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }
 

@@ -8,6 +8,7 @@ use tracing_subscriber::fmt::{self, format::FmtSpan};
 use tracing_subscriber::layer::SubscriberExt;
 
 use super::failure::Failure;
+use crate::say::Escaping;
 
 /// The variable that gives each module a level, as in `trainyard::sync=debug,info`.
 const LEVELS: &str = "RUST_LOG";
@@ -25,7 +26,8 @@ pub(super) fn start(verbose: u8, least: LevelFilter) -> Result<(), Failure> {
         Ok(levels) if verbose == 0 && !levels.is_empty() => parsed(&levels)?,
         _ => Targets::new().with_default(level),
     };
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(false).without_time();
+    let stderr = || Escaping(std::io::stderr());
+    let lines = fmt::layer().with_writer(stderr).with_ansi(false).without_time();
     let lines = lines.log_internal_errors(false); // it would panic on a full disk
     let lines = lines.with_span_events(FmtSpan::NEW); // each hop of a step is a span
     let logs = tracing_subscriber::registry().with(levels).with(lines);

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use super::args::{CompletionsArgs, ManArgs, understood};
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::raw_stdout;
 use crate::deployment::ExitCode;
 use crate::say::say;
 
@@ -17,7 +17,7 @@ const NAME: &str = "trainyard";
 pub(super) fn completions(args: &CompletionsArgs) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut understood(), NAME, &mut script);
-    stdout().write_all(&script).map_err(Failure::writing("the script"))?;
+    raw_stdout().write_all(&script).map_err(Failure::writing("the script"))?;
     Ok(ExitCode::Done)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::args::{Format, ScenarioArgs};
 use super::failure::Failure;
-use super::stdout::{fitted, stdout};
+use super::stdout::{fitted, raw_stdout, stdout};
 use crate::deployment::ExitCode;
 use crate::experiment::{
     EventLog, Experiment, Files, ReportFolder, Trainer, Trial, cautions, is_built_in,
@@ -239,7 +239,7 @@ fn so_far(report: &Report, all: usize) -> String {
 fn print(format: Format, report: &Report) -> io::Result<()> {
     let mut out = stdout();
     let layout = match format {
-        Format::Json => return json::write(report, out),
+        Format::Json => return json::write(report, raw_stdout()),
         Format::Text(layout) => fitted(layout),
     };
     write!(out, "{}{}", table::render(report, layout), layout.lines(&notes(report)))?;
@@ -253,7 +253,7 @@ fn print(format: Format, report: &Report) -> io::Result<()> {
 /// Prints a scenario with its changes, in the form of a file.
 pub(super) fn print_scenario(args: &ScenarioArgs) -> Result<ExitCode, Failure> {
     let text = args.experiment()?.text_with_changes()?;
-    write!(stdout(), "{text}").map_err(Failure::writing("the scenario"))?;
+    write!(raw_stdout(), "{text}").map_err(Failure::writing("the scenario"))?;
     Ok(ExitCode::Done)
 }
 

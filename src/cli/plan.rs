@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::output::{caution, command};
 use super::progress::Several;
 use super::results::{Results, on_stop};
-use super::stdout::{fitted, stdout};
+use super::stdout::{fitted, raw_stdout, stdout};
 use crate::deployment::ExitCode;
 use crate::experiment::{Trainer, Trial, simulate_all};
 use crate::report::World;
@@ -103,10 +103,9 @@ fn shown(plan: &Plan, out: Option<&Path>, format: Format) -> Result<(), Failure>
     let written = out.map_or(Ok(()), |folder| {
         write_files(plan, folder).map_err(Failure::writing(folder.display().to_string()))
     });
-    let mut stdout = stdout();
     let printed = match format {
-        Format::Json => plan.write_json(&mut stdout),
-        Format::Text(layout) => write!(stdout, "{}", plan.render(fitted(layout))),
+        Format::Json => plan.write_json(raw_stdout()),
+        Format::Text(layout) => write!(stdout(), "{}", plan.render(fitted(layout))),
     };
     printed.map_err(Failure::writing("the plan"))?;
     // A full disk loses no result.

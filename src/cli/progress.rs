@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
-use crate::say::say;
+use crate::say::{escaped, say};
 use crate::training::{Evaluation, Restore, Stop, Watch};
 use crate::units::Time;
 
@@ -134,7 +134,7 @@ impl Line {
 
     fn show(&self, text: String) {
         match self {
-            Self::Redrawn(bar) => bar.set_message(text),
+            Self::Redrawn(bar) => bar.set_message(escaped(&text).into_owned()),
             Self::Printed => say!("{text}"),
             Self::Hidden => {}
         }
@@ -143,7 +143,7 @@ impl Line {
     /// Shows `text` in a line that stays.
     fn add(&self, text: String) {
         match self {
-            Self::Redrawn(bar) => bar.println(text),
+            Self::Redrawn(bar) => bar.println(escaped(&text)),
             Self::Printed => say!("{text}"),
             Self::Hidden => {}
         }

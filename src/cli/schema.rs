@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::args::{SchemaArgs, SchemaOf};
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::raw_stdout;
 use crate::deployment::ExitCode;
 use crate::report::json;
 use crate::report::plan::Plan;
@@ -15,6 +15,6 @@ pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode, Failure> {
         SchemaOf::Result => json::SCHEMA,
         SchemaOf::Plan => Plan::SCHEMA,
     };
-    write!(stdout(), "{schema}").map_err(Failure::writing("the schema"))?;
+    write!(raw_stdout(), "{schema}").map_err(Failure::writing("the schema"))?;
     Ok(ExitCode::Done)
 }

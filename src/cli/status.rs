@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::args::StatusArgs;
 use super::cluster::write_replicas;
 use super::failure::Failure;
-use super::stdout::stdout;
+use super::stdout::{raw_stdout, stdout};
 use crate::deployment::{ExitCode, Question, TaskStatus, ask};
 use crate::runtime::SessionStatus;
 
@@ -29,8 +29,10 @@ pub(super) fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
         certificates: &args.certs,
         client: &args.client,
     })?;
-    let out = stdout();
-    let printed = if args.json { write_json(&status, out) } else { write_text(&status, out) };
+    let printed = match args.json {
+        true => write_json(&status, raw_stdout()),
+        false => write_text(&status, stdout()),
+    };
     printed.map_err(Failure::writing("the result"))?;
     Ok(ExitCode::Done)
 }

@@ -5,10 +5,16 @@ use std::io::{self, StdoutLock, Write};
 use console::Term;
 
 use crate::report::Layout;
+use crate::say::Escaping;
 
-/// Standard output for a command's result. Once its reader has gone, the rest is dropped and the
-/// command ends as if it had been read.
-pub(super) fn stdout() -> UntilReaderLeaves<StdoutLock<'static>> {
+/// Standard output for a command's result in words. Once its reader has gone, the rest is dropped
+/// and the command ends as if it had been read.
+pub(super) fn stdout() -> Escaping<UntilReaderLeaves<StdoutLock<'static>>> {
+    Escaping(raw_stdout())
+}
+
+/// The same for a result that programs read, such as JSON, which has escapes of its own.
+pub(super) fn raw_stdout() -> UntilReaderLeaves<StdoutLock<'static>> {
     UntilReaderLeaves(io::stdout().lock())
 }
 

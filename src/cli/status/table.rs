@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{state, without_chief, write_json};
 use crate::cli::args::StatusArgs;
 use crate::cli::failure::Failure;
-use crate::cli::stdout::{fitted, stdout};
+use crate::cli::stdout::{fitted, raw_stdout, stdout};
 use crate::cluster::TaskName;
 use crate::deployment::{
     Answers, Certificates, ExitCode, TaskStatus, ask_cluster, of_unanswered, read_cluster,
@@ -33,10 +33,9 @@ pub(super) fn run(args: &StatusArgs, file: &Path) -> Result<ExitCode, Failure> {
     let cluster = read_cluster(file)?;
     let certificates = Certificates::new(&args.certs, &args.run_name).named(&args.client)?;
     let answers = ask_cluster(&cluster, &certificates)?;
-    let mut out = stdout();
     let printed = match args.json {
-        true => write_json(&BTreeMap::from([("tasks", listed(&answers))]), out),
-        false => write!(out, "{}", render(&answers, fitted(Layout::Plain))),
+        true => write_json(&BTreeMap::from([("tasks", listed(&answers))]), raw_stdout()),
+        false => write!(stdout(), "{}", render(&answers, fitted(Layout::Plain))),
     };
     printed.map_err(Failure::writing("the result"))?;
     Ok(exit_code(&answers))

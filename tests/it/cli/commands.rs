@@ -454,3 +454,22 @@ fn a_sweep_that_is_asked_to_stop_has_all_runs_that_are_over_in_its_files() {
     assert_eq!(said.err, format!("stopped: {runs} of 10000 runs are over\n"));
     assert_eq!(report["complete"], false);
 }
+
+#[test]
+fn signs_that_a_terminal_obeys_are_shown_to_people_and_left_to_programs() {
+    let config = r#"{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0},
+                     "x\u001b]0;own\u0007": 1}"#;
+    let always = ["cluster", "--color", "always"];
+    let said = trainyard_in(Path::new("."), &always, &[("TF_CONFIG", config)]);
+    assert!(said.err.contains("\u{1b}["), "the label is coloured: {}", said.err);
+    assert!(said.err.contains(r"x\u{1b}]0;own\u{7}: unknown key"), "{}", said.err);
+    let path = scenario("signs", &SMALL.replace("\"sync\"\nmode", "\"sy\\u202enc\"\nmode"));
+    let table = trainyard(&["sim", &path]);
+    assert!(
+        table.out.contains(r"sy\u{202e}nc") && !table.out.contains('\u{202e}'),
+        "{}",
+        table.out
+    );
+    let json = trainyard(&["sim", &path, "--json"]);
+    assert!(json.out.contains("\"sy\u{202e}nc\""), "{}", json.out);
+}
