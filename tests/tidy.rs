@@ -33,7 +33,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("optimizer", &["tensor", "kernels", "graph", "operations", "sync"]),
     ("sync", &["cluster", "units"]),
     ("clock", &["units"]),
-    ("transport", &["cluster", "tensor", "units", "clock"]),
+    ("transport", &["cluster", "tensor", "units", "clock", "user_file"]),
     ("runtime", &[BELOW]),
     ("checkpoint", &["runtime", BELOW]),
     ("data", &["runtime", BELOW]),

@@ -1,11 +1,13 @@
 //! Reads files of safetensors that other programs wrote.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use super::CheckpointError;
 use super::shard_file::Decoded;
 use crate::tensor::Tensor;
+use crate::user_file;
 
 /// The tensors of a file of safetensors, by name. What was trained elsewhere is an initial value
 /// here (TensorFlow: `tf.train.init_from_checkpoint`); a checkpoint comes before initial values.
@@ -27,7 +29,10 @@ pub fn read_safetensors(
     path: impl AsRef<Path>,
 ) -> Result<BTreeMap<String, Tensor>, CheckpointError> {
     let file = path.as_ref().display().to_string();
-    let bytes = std::fs::read(&path).map_err(CheckpointError::store("read", file.clone()))?;
+    let mut bytes = Vec::new();
+    user_file::open(path.as_ref())
+        .and_then(|mut opened| opened.read_to_end(&mut bytes))
+        .map_err(CheckpointError::store("read", file.clone()))?;
     let read = || -> Result<BTreeMap<String, Tensor>, String> {
         let decoded = Decoded::new(&bytes)?;
         decoded.tensors()?.iter().map(|raw| Ok((raw.name.to_owned(), raw.tensor()?))).collect()
@@ -78,5 +83,7 @@ mod tests {
         }
         let gone = read_safetensors(&path).unwrap_err().to_string();
         assert!(gone.contains("can't read") && gone.contains(&name), "{gone}");
+        let endless = read_safetensors("/dev/zero").unwrap_err().to_string();
+        assert!(endless.contains("/dev/zero") && endless.contains("a device"), "{endless}");
     }
 }

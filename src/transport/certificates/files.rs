@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::CertificateError;
+use crate::user_file;
 
 /// The readers that a file permits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(super) enum Secrecy {
 }
 
 pub(super) fn read(path: &Path) -> Result<String, CertificateError> {
-    fs::read_to_string(path)
+    user_file::read_text(path)
         .map_err(|source| CertificateError::Read { path: path.to_owned(), source })
 }
 

@@ -70,6 +70,9 @@ fn mistakes_name_the_file_and_what_to_do() {
     authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
     let other = Authority::new("run").unwrap().issue(&task, &[]).unwrap();
     assert!(matches!(other.save(&folder, &task), Err(CertificateError::Exists(_))));
+    std::os::unix::fs::symlink("/dev/zero", folder.join("ps-1.pem")).unwrap();
+    let endless = Identity::load(&folder, &TaskName::new("ps", 1)).unwrap_err().to_string();
+    assert!(endless.contains("ps-1.pem") && endless.contains("a device"), "{endless}");
     std::fs::write(folder.join("ps-0.key"), "garbage").unwrap();
     let damaged = Identity::load(&folder, &task).unwrap_err().to_string();
     assert!(damaged.contains("ps-0.key") && damaged.contains("private key"), "{damaged}");
