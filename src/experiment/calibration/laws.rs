@@ -67,8 +67,14 @@ pub enum LawsError {
         runs: Vec<String>,
     },
     /// No worker has taken enough steps.
-    #[error("no worker has computed {FEWEST} steps after the first ones; let the run take longer")]
-    TooFew,
+    #[error(
+        "no worker of {} has computed {FEWEST} steps after the first ones; let the run take longer",
+        .folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    TooFew {
+        /// The folders with the tables.
+        folders: Vec<PathBuf>,
+    },
 }
 
 /// The columns of `steps.csv` that are read.
@@ -109,7 +115,10 @@ pub fn step_laws(folders: &[PathBuf], run: Option<&str>) -> Result<Vec<StepLaw>,
     }
     let enough = times.into_iter().filter(|(_, times)| times.len() >= FEWEST);
     let laws: Vec<StepLaw> = enough.map(|(worker, times)| law_of(worker, times)).collect();
-    if laws.is_empty() { Err(LawsError::TooFew) } else { Ok(laws) }
+    match laws.is_empty() {
+        true => Err(LawsError::TooFew { folders: folders.to_vec() }),
+        false => Ok(laws),
+    }
 }
 
 /// The rows of the table at `path`.
