@@ -16,6 +16,8 @@ use crate::user_file;
 const LONGEST: u64 = 1 << 28;
 /// The greatest height and width of an image \[pixels\].
 const LARGEST: u32 = 1 << 14;
+/// The most memory that an image's pixels take as they are decoded \[bytes\].
+const MOST_DECODED: u64 = 1 << 27;
 
 /// An image's file.
 #[derive(Clone, Debug)]
@@ -97,6 +99,7 @@ pub(super) fn pixels(
     let mut limits = Limits::default();
     limits.max_image_width = Some(LARGEST);
     limits.max_image_height = Some(LARGEST);
+    limits.max_alloc = Some(MOST_DECODED);
     let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
     let mut reader = reader.map_err(|error| error.to_string())?;
     reader.limits(limits);

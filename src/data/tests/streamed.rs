@@ -200,6 +200,14 @@ fn images_are_scaled_and_their_folders_are_the_classes() {
     folder.file("cat/three.png", b"\x89PNG\r\n\x1a\n and no more");
     let said = stream.load().unwrap_err().to_string();
     assert!(said.contains("three.png, the image"), "{said}");
+    let mut huge = fs::read(folder.0.join("cat/one.png")).unwrap();
+    huge[16..24].copy_from_slice(&[12_000u32; 2].map(u32::to_be_bytes).concat());
+    let mut check = flate2::Crc::new();
+    check.update(&huge[12..29]);
+    huge[29..33].copy_from_slice(&check.sum().to_be_bytes());
+    folder.file("cat/three.png", &huge);
+    let said = stream.load().unwrap_err().to_string();
+    assert!(said.contains("three.png, the image: Memory limit exceeded"), "{said}");
 }
 
 #[test]
