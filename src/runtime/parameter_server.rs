@@ -27,6 +27,7 @@ use smallvec::smallvec;
 use tracing::trace_span;
 
 use crate::clock::Clock;
+use crate::graph::Replica;
 use crate::sync::Views;
 use crate::tensor::{Tensor, within_memory};
 use crate::transport::PeerId;
@@ -162,11 +163,13 @@ impl ParameterServer {
             self.trainings.tell_of_the_end(commit.replica.worker);
         }
         let needs_rest = self.trainings.views.as_ref().is_some_and(Views::needs_rest);
+        let Replica { worker, workers, .. } = commit.replica;
+        let has_others = self.trainings.participation.awaits_others(worker, workers);
         let (members, coordination) = self.trainings.of(global_step, commit.replica);
         if needs_rest {
             coordination.rest(now);
         }
-        let answers = coordination.commit(members, ticket, now, commit);
+        let answers = coordination.commit(members, ticket, now, commit, has_others);
         self.served.extend(answers);
         self.count_steps();
     }

@@ -9,6 +9,8 @@ pub(crate) struct Ended {
     pub(crate) master: u64,
     /// Whether an earlier attempt of the step may have been carried out, wholly or in part.
     pub(crate) is_again: bool,
+    /// Whether rounds behind a barrier wait for other workers, too.
+    pub(crate) has_others: bool,
     /// The global step that the worker's step has read. If its message came late, others may have
     /// raised it since the step began.
     pub(crate) read: i64,

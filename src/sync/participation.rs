@@ -50,6 +50,11 @@ impl Participation {
         self.has(worker, Version::LAST) && !self.is_leaving(worker)
     }
 
+    /// Whether rounds behind a barrier wait for others of `workers` than `worker` from now on.
+    pub(crate) fn awaits_others(&self, worker: u32, workers: u32) -> bool {
+        (0..workers).any(|other| other != worker && self.awaits(other))
+    }
+
     /// Whether `worker` has been taken out.
     pub(super) fn is_out(&self, worker: u32) -> bool {
         self.decisions.values().any(|decision| decision.view.out.contains_key(&worker))
@@ -182,6 +187,7 @@ mod tests {
         assert!(!part.has(1, round(9)) && !part.is_held());
         assert!(!part.flush(decider, 2, vec![1]) && part.install(decider, view(1, [])).is_empty());
         assert!(!part.has(1, round(9)) && part.has(0, round(9)));
+        assert!(!part.awaits_others(0, 2) && part.awaits_others(1, 2));
     }
 
     #[test]

@@ -92,13 +92,15 @@ impl Coordination {
     }
 
     /// Takes the end of a worker's step at the global step `now`: its updates have been applied or,
-    /// if the worker votes, are on their way.
+    /// if the worker votes, are on their way. Rounds behind a barrier may wait for others, too
+    /// (`has_others`).
     pub(super) fn commit(
         &mut self,
         members: &Membership,
         ticket: Ticket,
         now: i64,
         commit: &Commit,
+        has_others: bool,
     ) -> Answers {
         self.global_step = now;
         if let Err(error) = self.check(commit.replica, commit.version.unwrap_or_default()) {
@@ -112,7 +114,7 @@ impl Coordination {
                 self.sets.hold(commit.replica.worker, commit.set.clone());
                 self.vote(members, commit.replica, vote)
             }
-            None => self.count(members, commit, ticket),
+            None => self.count(members, commit, ticket, has_others),
         }
     }
 
@@ -123,7 +125,13 @@ impl Coordination {
 
     /// Counts a step whose updates have been applied, and holds its worker as the mode does. A step
     /// that is taken again has been counted before.
-    fn count(&mut self, members: &Membership, commit: &Commit, ticket: Ticket) -> Answers {
+    fn count(
+        &mut self,
+        members: &Membership,
+        commit: &Commit,
+        ticket: Ticket,
+        has_others: bool,
+    ) -> Answers {
         let Commit { replica, taken, .. } = *commit;
         if let Some(before) = taken.and_then(|taken| self.committed.done(ticket, taken)) {
             return self.answer_again(replica, ticket, before);
@@ -133,6 +141,7 @@ impl Coordination {
             worker: replica.worker,
             master: ticket.step.master,
             is_again: commit.taken.is_some_and(|taken| taken.origin.is_again),
+            has_others,
             read: commit.read,
         };
         let counted = self.coordinator.count(members, &mut self.global_step, &step);
@@ -356,7 +365,7 @@ mod tests {
         let mut coordination = Coordination::new(commit(0, 0).replica, &members, None);
         let mut end = |worker, attempt, number, now| {
             let commit = commit(worker, number);
-            told(&coordination.commit(&members, ticket(worker, attempt), now, &commit))
+            told(&coordination.commit(&members, ticket(worker, attempt), now, &commit, true))
         };
         assert_eq!(end(0, 0, 0, 0), [(ticket(0, 0), true)]);
         assert!(end(0, 1, 1, 1).is_empty(), "it is two steps ahead");

@@ -49,7 +49,8 @@ impl Tried {
     /// Counts a step of `worker` that began at the global step `read`, and ends at `now`: the
     /// global step after it, and whether it is told as applied.
     fn count(&mut self, worker: u32, mut now: i64, read: i64) -> (i64, bool) {
-        let step = Ended { worker, master: worker.into(), is_again: false, read };
+        let (is_again, has_others) = (false, true);
+        let step = Ended { worker, master: worker.into(), is_again, has_others, read };
         let counted = self.coordinator.count(&self.members, &mut now, &step);
         (now, counted.applied)
     }

@@ -122,14 +122,13 @@ impl Barrier {
     /// No round is made without a worker that has not departed, so its step is of the round after
     /// that of its last step, or of the first round. If it has read a later global step, others had
     /// ended that round before: its message to this task may come later than those to the
-    /// variables. A step that is taken again after a loss is, as long as there are others, of a
-    /// round that they will count.
-    fn is_of_others(&self, members: &Membership, step: &Ended) -> bool {
+    /// variables. A step that is taken again after a loss is, as long as rounds wait for others, of
+    /// a round that they will count.
+    fn is_of_others(&self, step: &Ended) -> bool {
         let Some(last) = self.ended.get(&step.worker) else {
             return !self.departed.contains(&step.worker) && self.first < step.read;
         };
-        let may_be =
-            last.is_next_made.unwrap_or(true) || step.is_again && members.live(self.workers) > 1;
+        let may_be = last.is_next_made.unwrap_or(true) || step.is_again && step.has_others;
         last.master == step.master && last.reached < step.read && may_be
     }
 }
@@ -142,7 +141,7 @@ impl Policy for Barrier {
             self.first = *now;
             self.ended.clear();
         }
-        let is_of_others = self.is_of_others(members, step);
+        let is_of_others = self.is_of_others(step);
         if members.is_cut_off() && *now == step.read && !is_of_others {
             return Counted::dropped(*now, step.read); // the end has cut off its round
         }
@@ -191,7 +190,8 @@ mod tests {
     /// The global step after a step of `worker` that has read `read` ends at the global step `now`.
     fn after(barrier: &mut Barrier, worker: u32, (now, read): (i64, i64)) -> i64 {
         let (mut now, members) = (now, Membership::default());
-        let step = Ended { worker, master: worker.into(), is_again: false, read };
+        let (is_again, has_others) = (false, true);
+        let step = Ended { worker, master: worker.into(), is_again, has_others, read };
         barrier.count(&members, &mut now, &step);
         now
     }
@@ -225,8 +225,25 @@ mod tests {
         barrier.leave(&members, 1);
         assert_eq!(after(&mut barrier, 0, (5, 5)), 6);
         let mut now = 6;
-        let new_life = Ended { worker: 1, master: 99, is_again: false, read: 6 };
+        let (is_again, has_others) = (false, true);
+        let new_life = Ended { worker: 1, master: 99, is_again, has_others, read: 6 };
         barrier.count(&members, &mut now, &new_life);
         assert_eq!(now, 7);
+    }
+
+    #[test]
+    fn a_round_of_a_step_that_is_taken_again_counts_at_once_if_nobody_else_is_in_it() {
+        for has_others in [true, false] {
+            let (mut barrier, mut members) = (Barrier::new(3), Membership::default());
+            assert_eq!(after(&mut barrier, 0, (4, 4)), 5);
+            members.lose(Some(0), &[]);
+            barrier.leave(&members, 0);
+            assert_eq!(after(&mut barrier, 1, (5, 4)), 5);
+            assert_eq!(after(&mut barrier, 1, (5, 5)), 6);
+            let again = Ended { worker: 0, master: 0, is_again: true, has_others, read: 6 };
+            let mut now = 6;
+            let counted = barrier.count(&members, &mut now, &again);
+            assert_eq!((now, counted.is_ahead), if has_others { (6, true) } else { (7, false) });
+        }
     }
 }

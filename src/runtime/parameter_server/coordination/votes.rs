@@ -228,7 +228,7 @@ mod tests {
             let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
             let position = 7 + i64::from(worker);
             let answers =
-                coordination.commit(&members, ticket, 0, &vote(mode, worker, position)).len();
+                coordination.commit(&members, ticket, 0, &vote(mode, worker, position), true).len();
             let set = coordination.take_set().into_iter();
             let set = set.map(|(variable, value)| (variable.0, value.item().unwrap()));
             (answers, set.collect())
@@ -248,7 +248,7 @@ mod tests {
         let mut coordination = Coordination::new(commit.replica, &members, None);
         let step = StepId { master: 0, number: 0, trains: true };
         let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
-        assert!(coordination.commit(&members, ticket, 0, &commit).is_empty(), "it waits");
+        assert!(coordination.commit(&members, ticket, 0, &commit, true).is_empty(), "it waits");
         coordination.forget(step);
         coordination.answer_vote(0, None);
         assert!(coordination.take_set().is_empty());
@@ -273,7 +273,7 @@ mod tests {
         coordination.put_up_fence(&members, replica, owner);
         for worker in voters {
             let (ticket, commit) = vote_of_three(mode, *worker, u64::from(*worker));
-            assert!(coordination.commit(&members, ticket, 0, &commit).is_empty(), "{mode}");
+            assert!(coordination.commit(&members, ticket, 0, &commit, true).is_empty(), "{mode}");
         }
         members.lose(Some(1), &[]);
         assert!(coordination.leave(&members, 1).is_empty(), "{mode}");
@@ -289,7 +289,7 @@ mod tests {
         let mode = Mode::KAsync { k: 2 };
         let (mut coordination, members) = lost_behind_a_fence(mode, &[1, 2]);
         let (ticket, commit) = vote_of_three(mode, 1, 11);
-        let answers = coordination.commit(&members, ticket, 1, &commit);
+        let answers = coordination.commit(&members, ticket, 1, &commit, true);
         assert!(answers.is_empty(), "its new life votes in the round under way");
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let (mut coordination, members) = lost_behind_a_fence(mode, &[1]);
         for (worker, index) in [(2, 0), (1, 1)] {
             let (ticket, commit) = vote_of_three(mode, worker, u64::from(worker));
-            assert_eq!(coordination.commit(&members, ticket, 0, &commit).len(), 1);
+            assert_eq!(coordination.commit(&members, ticket, 0, &commit, true).len(), 1);
             assert_eq!(coordination.told[&worker].place, RoundPosition { round: 0, index });
         }
     }
