@@ -221,6 +221,11 @@ impl Membership {
         self.members.state(worker) == State::Expected
     }
 
+    /// Whether `worker` has made ready to train, and has not departed.
+    pub(crate) fn trains(&self, worker: u32) -> bool {
+        self.members.state(worker) == State::Training
+    }
+
     /// Whether `worker` is waited for: it has not departed.
     pub(crate) fn is_live(&self, worker: u32) -> bool {
         self.members.state(worker).is_waited_for()

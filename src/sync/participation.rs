@@ -88,6 +88,13 @@ impl Participation {
         self.revision += 1;
     }
 
+    /// Of those who have left, those that `is_back` holds of take part at once: nobody has to let
+    /// them in.
+    pub(crate) fn readmit(&mut self, is_back: impl Fn(u32) -> bool) {
+        self.left.retain(|worker| !is_back(*worker));
+        self.revision += 1;
+    }
+
     fn of(&mut self, Decider { task, incarnation }: Decider) -> &mut Decision {
         let decision = self.decisions.entry(task).or_default();
         if decision.incarnation.is_some()

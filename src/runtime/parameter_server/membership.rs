@@ -89,14 +89,19 @@ impl ParameterServer {
     }
 
     /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
-    /// past: who has met the worker, or was told that it is let in again, finds out by itself.
+    /// past: who has met the worker, or was told that it is let in again, finds out by itself. A
+    /// task with variables does once the worker trains there: until then it has to agree with the
+    /// others that the worker is to be let in.
     pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
         if worker == 0 {
             self.trainings.hear_of_leaving_chief(from, why);
         }
         let other = self.trainings.task_of(worker).filter(|task| *task != from);
+        let is_holder = self.link.actors.training.is_holder(self.link.local());
         let knows_better = |task| {
-            self.trainings.joins.is_used_by(task) || self.trainings.participation.lets_in(worker)
+            let has_met = self.trainings.joins.is_used_by(task);
+            has_met && (!is_holder || self.trainings.members.trains(worker))
+                || self.trainings.participation.lets_in(worker)
         };
         if !other.is_some_and(knows_better) {
             self.leave(worker, why);

@@ -34,6 +34,7 @@ impl ParameterServer {
             if !keeps_steps {
                 self.trainings.members.restore();
             }
+            self.trainings.begin_side_by_side();
             self.trainings.tell_that_chief_restores();
             self.trainings.members.all_that_departed()
         } else {

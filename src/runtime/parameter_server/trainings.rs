@@ -183,6 +183,20 @@ impl Trainings {
         }
     }
 
+    /// The chief is about to give the variables other values, from which all begin side by side:
+    /// itself and others that are back after a stop, too. It is not left to a view to let them in,
+    /// since a task that has come back to decide the views may know of no stop.
+    pub(super) fn begin_side_by_side(&mut self) {
+        if !self.members.is_done(0) && self.members.come_back(0) {
+            self.welcome_back(0);
+            if self.link.actors.training.is_holder(self.link.local()) {
+                self.tell_of_return(0);
+            }
+        }
+        let members = &self.members;
+        self.participation.readmit(|worker| members.is_live(worker));
+    }
+
     /// Has all trainings wait again for `worker`, which had departed.
     pub(super) fn welcome_back(&mut self, worker: u32) {
         self.log_worker(worker, "a worker is back");

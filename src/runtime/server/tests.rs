@@ -3,6 +3,7 @@
 mod absence;
 mod chief;
 mod ending;
+mod stops;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,10 +35,15 @@ fn graph(number: u64) -> GraphHandle {
 
 /// The order to register the end of a step of worker 0, one of two.
 fn register(number: u64) -> WorkerMessage {
+    register_of(number, 0, 2)
+}
+
+/// The order to register the end of a step of `worker`.
+fn register_of(number: u64, worker: u32, workers: u32) -> WorkerMessage {
     let mode = Mode::Sync { backups: 0, cancel: false };
     let commit = Node {
         name: "commit".into(),
-        op: Op::CommitStep(Replica { worker: 0, workers: 2, mode }),
+        op: Op::CommitStep(Replica { worker, workers, mode }),
         inputs: smallvec![],
         first_output: ValueSlot(0),
         outputs: 3,
@@ -46,10 +52,14 @@ fn register(number: u64) -> WorkerMessage {
     };
     let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
     let partition = Arc::new(Partition { nodes: Arc::new(vec![commit]), slots: 3, ..partition });
+    WorkerMessage::RegisterGraph(order(number, partition))
+}
+
+/// The order to register `partition`.
+fn order(number: u64, partition: Arc<Partition>) -> GraphOrder {
     let (graph, scope, is_again) = (graph(number), None, false);
     let (functions, counted_by) = (None, None);
-    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
-    WorkerMessage::RegisterGraph(order)
+    GraphOrder { graph, partition, scope, is_again, functions, counted_by }
 }
 
 /// Has `server` hear of `message`, and of what follows from it.

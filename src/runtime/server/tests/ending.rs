@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::graph::VariableSpec;
 use crate::optimizer::{Delta, GradientDescent, Optimizer};
-use crate::runtime::messages::{GraphOrder, StepId};
+use crate::runtime::messages::StepId;
 use crate::runtime::state::{Action, ApplyGradient, StateRequest, Ticket, VariableId};
 use crate::sync::{Epoch, Fate, Return, Version, View};
 use crate::tensor::{DType, Shape, Tensor};
@@ -14,7 +14,7 @@ use crate::tensor::{DType, Shape, Tensor};
 const COUNTER: PeerId = PeerId(0);
 const SHARD: PeerId = PeerId(1);
 pub(super) const CHIEF: PeerId = PeerId(2);
-const OTHER: PeerId = PeerId(3);
+pub(super) const OTHER: PeerId = PeerId(3);
 
 /// Two parameter servers and three workers. The second server has a variable, and the first counts
 /// the steps that train it.
@@ -32,27 +32,26 @@ pub(super) async fn servers() -> Vec<Server> {
     };
     let empty = Partition::empty(TaskName::new("ps", 1), LocalDevice::cpu(0));
     let partition = Arc::new(Partition { variables: vec![spec], ..empty });
-    let message = WorkerMessage::RegisterGraph(GraphOrder {
-        graph: graph(0),
-        partition,
-        scope: None,
-        is_again: false,
-        functions: None,
-        counted_by: Some(Box::new((TaskName::new("ps", 0), 1))),
-    });
+    let counted_by = Some(Box::new((TaskName::new("ps", 0), 1)));
+    let message = WorkerMessage::RegisterGraph(GraphOrder { counted_by, ..order(0, partition) });
     tell(&servers[1].actors.worker, WorkerMail::FromPeer { from: CHIEF, message });
     settle().await;
     servers
 }
 
 /// Has `server` hear of `message`, which `from` sends.
-async fn hear_from(server: &Server, from: PeerId, message: ParameterServerMessage) {
+pub(super) async fn hear_from(server: &Server, from: PeerId, message: ParameterServerMessage) {
     tell(&server.actors.parameter_server, ParameterServerMail::FromPeer { from, message });
     settle().await;
 }
 
 /// Has a synchronous gradient of worker 1 come to the variable of `server`.
 pub(super) async fn gradient(server: &Server) {
+    gradient_of(server, 1, Epoch(1)).await;
+}
+
+/// The same of `worker`, in that epoch.
+pub(super) async fn gradient_of(server: &Server, worker: u32, epoch: Epoch) {
     let step = StepId { master: 9, number: 0, trains: true };
     let mode = Mode::Sync { backups: 0, cancel: false };
     let apply = ApplyGradient {
@@ -60,12 +59,12 @@ pub(super) async fn gradient(server: &Server) {
         rule: Optimizer::from(GradientDescent::new(1.0)).rule,
         learning_rate: 1.0,
         gradient: Delta::Dense(Tensor::scalar(1f32)),
-        of: Some((Replica { worker: 1, workers: 3, mode }, Version::default())),
+        of: Some((Replica { worker, workers: 3, mode }, Version::default())),
         verdict: None,
         taken: None,
     };
     let ticket = Ticket { step, device: LocalDevice::cpu(0), node: 0 };
-    let request = StateRequest { ticket, epoch: Epoch(1), action: Action::Apply(apply) };
+    let request = StateRequest { ticket, epoch, action: Action::Apply(apply) };
     tell(&server.actors.parameter_server, ParameterServerMail::Serve(vec![request]));
     settle().await;
 }

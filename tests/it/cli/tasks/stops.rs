@@ -36,6 +36,29 @@ fn workers_that_were_all_stopped_come_back_and_end_the_training() {
 }
 
 #[test]
+fn a_chief_that_was_stopped_comes_back_though_who_counts_the_steps_was_started_again_meanwhile() {
+    let folder = with_certificates_of("stops_chief", "ps:0,ps:1,worker:0,worker:1");
+    let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
+    let text = endless("20s").replace("ps = 1", "ps = 2").replace("'async'", "'sync'");
+    let path = scenario("stops_chief_scenario", &(text.replace("'10min'", "'8s'") + saving));
+    let [first, second, chief, other] = free_addresses();
+    let cluster = json!({"ps": [first, second], "worker": [chief, other]});
+    let start = |job: &str, index: u32| {
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let (counter, shard) = (start("ps", 0), start("ps", 1));
+    let (mut chief, other) = (start("worker", 0), start("worker", 1));
+    chief.line_with(" steps, ");
+    chief.signal("TERM");
+    assert_eq!(chief.end().code, 143);
+    drop(counter); // kills it
+    let (counter, chief) = (start("ps", 0), start("worker", 0));
+    let ended = [chief, other, counter, shard].map(Running::end);
+    let said: String = ended.iter().map(|one| &*one.err).collect();
+    assert_eq!(ended.map(|one| one.code), [0; 4], "{said}");
+}
+
+#[test]
 fn an_evaluator_whose_chief_was_stopped_and_does_not_come_back_is_to_be_started_again() {
     let folder = with_certificates_of("stops_evaluator", "ps:0,worker:0,evaluator:0");
     let saving = "[checkpoint]\nevery_steps = 50\ndirectory = 'saved'\n";
