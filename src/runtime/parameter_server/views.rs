@@ -143,8 +143,11 @@ impl ParameterServer {
             return false;
         }
         let round = self.trainings.coordinations.values().filter_map(Coordination::round).max();
+        let members = &self.trainings.members;
         let views = self.trainings.views.as_mut().expect("it was just there");
-        for worker in views.install(round.unwrap_or_default()) {
+        let torn = views.install(round.unwrap_or_default()).into_iter();
+        // Who has left was between two steps; variables have made rounds without it since.
+        for worker in torn.filter(|worker| !members.has_left(*worker)) {
             tracing::warn!(
                 worker,
                 "a worker was lost in the midst of a step: its gradient counts for some variables \

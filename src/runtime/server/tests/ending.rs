@@ -12,7 +12,7 @@ use crate::tensor::{DType, Shape, Tensor};
 
 /// The parameter server that counts the steps, the other one, and the tasks of workers 0 and 1.
 const COUNTER: PeerId = PeerId(0);
-const SHARD: PeerId = PeerId(1);
+pub(super) const SHARD: PeerId = PeerId(1);
 pub(super) const CHIEF: PeerId = PeerId(2);
 pub(super) const OTHER: PeerId = PeerId(3);
 
