@@ -12,3 +12,4 @@ pub(crate) mod schema;
 pub(crate) mod simulated;
 pub(crate) mod tampered;
 pub(crate) mod tfrecord;
+pub(crate) mod thorough;

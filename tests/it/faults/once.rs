@@ -11,6 +11,7 @@ use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 
 use crate::support::simulated::{Simulated, Trained};
+use crate::support::thorough::spread;
 
 const STEPS: u64 = 40;
 
@@ -73,30 +74,30 @@ fn a_worker_that_is_cut_off_at_any_time_has_no_gradient_counted_twice() {
                 .checkpoints(store, 1000)
         };
         let plain = training(&Memory::default()).run_program(add_powers);
-        for delivery in (20..plain.outcome.deliveries / 2).step_by(3) {
-            let lasts = Duration::from_secs(7);
-            for (from, is_back_too) in [
-                (vec![ps(0)], false),
-                (vec![ps(1)], false),
-                (vec![ps(0), ps(1)], false),
-                (vec![ps(0), ps(1)], true),
-            ] {
-                let store = Memory::default();
-                let case = format!("{mode}, cut off from {from:?} at delivery {delivery}");
-                let cut = |from: &TaskName, to: &TaskName| FaultKind::OneWay {
-                    from: from.clone(),
-                    to: to.clone(),
-                    lasts,
-                };
-                let mut cut_off = training(&store);
-                for ps in &from {
-                    cut_off = cut_off.fault(Trigger::Delivery(delivery), cut(ps, &worker));
-                    if is_back_too {
-                        cut_off = cut_off.fault(Trigger::Delivery(delivery), cut(&worker, ps));
-                    }
+        let cuts = [
+            (vec![ps(0)], false),
+            (vec![ps(1)], false),
+            (vec![ps(0), ps(1)], false),
+            (vec![ps(0), ps(1)], true),
+        ];
+        let deliveries = (20..plain.outcome.deliveries / 2).step_by(3);
+        let cases = deliveries.flat_map(|delivery| cuts.iter().map(move |cut| (delivery, cut)));
+        for (delivery, (from, is_back_too)) in spread(cases, 7) {
+            let store = Memory::default();
+            let case = format!("{mode}, cut off from {from:?} at delivery {delivery}");
+            let cut = |from: &TaskName, to: &TaskName| FaultKind::OneWay {
+                from: from.clone(),
+                to: to.clone(),
+                lasts: Duration::from_secs(7),
+            };
+            let mut cut_off = training(&store);
+            for ps in from {
+                cut_off = cut_off.fault(Trigger::Delivery(delivery), cut(ps, &worker));
+                if *is_back_too {
+                    cut_off = cut_off.fault(Trigger::Delivery(delivery), cut(&worker, ps));
                 }
-                assert_each_is_once(&cut_off.run_program(add_powers), &store, 2.0, &case);
             }
+            assert_each_is_once(&cut_off.run_program(add_powers), &store, 2.0, &case);
         }
     }
 }

@@ -13,6 +13,7 @@ use trainyard::units::Time;
 
 use crate::support::checkers::check_slack;
 use crate::support::simulated::{Simulated, Trained};
+use crate::support::thorough::spread;
 
 const STEPS: u64 = 12;
 const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
@@ -56,7 +57,7 @@ fn a_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
     for mode in [SYNC, LOCAL_SGD, DILOCO] {
         let undisturbed = training(mode, STEPS, &Memory::default()).run();
         let (expected, mut resumed, mut killed_at) = (weights(&undisturbed), 0, 0);
-        for event in (0..undisturbed.outcome.events).step_by(29) {
+        for event in spread((0..undisturbed.outcome.events).step_by(29), 5) {
             let store = Memory::default();
             let mut killed = training(mode, STEPS, &store);
             for (job, index) in [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)] {
@@ -79,7 +80,7 @@ fn a_parameter_server_that_comes_back_takes_the_workers_own_variables_back_with_
         let undisturbed = training(mode, STEPS, &Memory::default()).run();
         let expected = weights(&undisturbed);
         let last = undisturbed.outcome.events * 9 / 10; // later, a worker may have left
-        for event in (0..last).step_by(61) {
+        for event in spread((0..last).step_by(61), 3) {
             let ps = TaskName::new("ps", (event % 2) as u32);
             let fault = crash(&ps, Some(Duration::from_millis(5)));
             let store = Memory::default();

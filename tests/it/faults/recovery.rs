@@ -18,6 +18,7 @@ use trainyard::units::Time;
 
 use crate::support::binary::trainyard;
 use crate::support::simulated::{Simulated, Trained};
+use crate::support::thorough::spread;
 
 const STEPS: u64 = 20;
 
@@ -46,8 +47,8 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
     let mode = Mode::Sync { backups: 0, cancel: false };
     let undisturbed = training(mode, &Memory::default()).run();
     let expected = weights(&undisturbed);
-    let mut resumed = 0;
-    for event in 0..undisturbed.outcome.events {
+    let (mut killed_at, mut resumed) = (0, 0);
+    for event in spread(0..undisturbed.outcome.events, 7) {
         let store = Memory::default();
         let mut killed = training(mode, &store);
         for task in tasks() {
@@ -57,12 +58,10 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
         assert!(killed.outcome.result.is_ok(), "event {event}: {:?}", killed.outcome.result);
         let again = training(mode, &store).run();
         assert_eq!(weights(&again), expected, "killed at event {event}");
-        resumed += u64::from(again.steps.len() < undisturbed.steps.len());
+        resumed += u32::from(again.steps.len() < undisturbed.steps.len());
+        killed_at += 1;
     }
-    assert!(
-        resumed > undisturbed.outcome.events / 2,
-        "{resumed} trainings went on from a checkpoint"
-    );
+    assert!(resumed > killed_at / 2, "{resumed} of {killed_at} went on from a checkpoint");
 }
 
 #[test]
@@ -72,7 +71,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
     let undisturbed = training(mode, &Memory::default()).run();
     let expected = weights(&undisturbed);
     let mut after_the_end = 0;
-    for event in (0..undisturbed.outcome.events).step_by(3) {
+    for event in spread((0..undisturbed.outcome.events).step_by(3), 5) {
         let ps = &tasks()[(event % 2) as usize];
         let fault = crash(ps, Some(Duration::from_millis(5)));
         let store = Memory::default();
@@ -246,20 +245,20 @@ fn a_consistent_checkpoint_holds_whole_steps_in_every_mode() {
 fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dropped() {
     for mode in MODES {
         let plain = counting(mode, &Memory::default()).run_program(count);
-        for delivery in (0..plain.outcome.deliveries).step_by(17) {
-            for task in tasks() {
-                for restart_after in [5, 3000].map(Duration::from_millis) {
-                    let store = Memory::default();
-                    let case = format!(
-                        "{mode}, {task} crashed at delivery {delivery} for {restart_after:?}"
-                    );
-                    let fault = crash(&task, Some(restart_after));
-                    let trained = counting(mode, &store)
-                        .fault(Trigger::Delivery(delivery), fault)
-                        .run_program(count);
-                    check_counts(mode, &trained, &whole_steps(&store), &case);
-                }
-            }
+        let absences = [5, 3000].map(Duration::from_millis);
+        let crashes: Vec<_> = tasks()
+            .into_iter()
+            .flat_map(|task| absences.map(|time| (task.clone(), time)))
+            .collect();
+        let deliveries = (0..plain.outcome.deliveries).step_by(17);
+        let cases = deliveries.flat_map(|delivery| crashes.iter().map(move |one| (delivery, one)));
+        for (delivery, (task, absence)) in spread(cases, 5) {
+            let store = Memory::default();
+            let case = format!("{mode}, {task} crashed at delivery {delivery} for {absence:?}");
+            let fault = crash(task, Some(*absence));
+            let crashed = counting(mode, &store).fault(Trigger::Delivery(delivery), fault);
+            let trained = crashed.run_program(count);
+            check_counts(mode, &trained, &whole_steps(&store), &case);
         }
     }
 }
@@ -287,7 +286,7 @@ fn a_checkpoint_whose_variables_could_not_be_read_is_taken_again_and_not_left_ou
             .keep_all_checkpoints()
     };
     let plain = training(&Memory::default()).run_program(count);
-    for delivery in 20..plain.outcome.deliveries {
+    for delivery in spread(20..plain.outcome.deliveries, 5) {
         let store = Memory::default();
         let [_, task, ..] = tasks();
         let lasts = Duration::from_secs(3);
@@ -334,19 +333,20 @@ fn a_worker_that_was_lost_when_variables_were_restored_is_let_in_when_it_is_back
 fn a_parameter_server_that_stands_still_costs_no_gradient_and_has_none_counted_twice() {
     let mode = Mode::Sync { backups: 0, cancel: false };
     let plain = counting(mode, &Memory::default()).run_program(count);
-    for delivery in (0..plain.outcome.deliveries).step_by(7) {
-        for task in &tasks()[..2] {
-            let store = Memory::default();
-            let lasts = Duration::from_secs(10);
-            let fault = FaultKind::Freeze { task: task.clone(), lasts };
-            let trained =
-                counting(mode, &store).fault(Trigger::Delivery(delivery), fault).run_program(count);
-            let case = format!("{task} stood still at delivery {delivery}");
-            assert!(trained.outcome.result.is_ok(), "{case}: {:?}", trained.outcome.result);
-            assert_eq!(whole_steps(&store).last(), Some(&STEPS), "{case}");
-            let of_all = trained.steps.iter().filter(|step| step.applied).count() as u64;
-            assert_eq!(of_all, 3 * STEPS, "{case}");
-        }
+    let [first, second, ..] = tasks();
+    let deliveries = (0..plain.outcome.deliveries).step_by(7);
+    let cases = deliveries.flat_map(|delivery| [(delivery, &first), (delivery, &second)]);
+    for (delivery, task) in spread(cases, 3) {
+        let store = Memory::default();
+        let lasts = Duration::from_secs(10);
+        let fault = FaultKind::Freeze { task: task.clone(), lasts };
+        let trained =
+            counting(mode, &store).fault(Trigger::Delivery(delivery), fault).run_program(count);
+        let case = format!("{task} stood still at delivery {delivery}");
+        assert!(trained.outcome.result.is_ok(), "{case}: {:?}", trained.outcome.result);
+        assert_eq!(whole_steps(&store).last(), Some(&STEPS), "{case}");
+        let of_all = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        assert_eq!(of_all, 3 * STEPS, "{case}");
     }
 }
 

@@ -14,6 +14,7 @@ use trainyard::training::{StepStats, train};
 use trainyard::units::Time;
 
 use crate::support::simulated::{Simulated, Trained};
+use crate::support::thorough::spread;
 
 const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
 const WORKERS: u32 = 6;
@@ -60,7 +61,7 @@ const BY_TIME: &str = r#"
 #[track_caller]
 fn assert_whole(changes: &[&str]) {
     let change = |experiment: Experiment, change: &&str| experiment.set(change).unwrap();
-    for seed in 1..=8 {
+    for seed in spread(1..=8, 3) {
         let experiment = Experiment::parse(BY_TIME).unwrap().seed(seed);
         let experiment = changes.iter().fold(experiment, change);
         let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
