@@ -11,6 +11,7 @@ mod local_sgd;
 mod noise;
 mod read_ahead;
 mod repeats;
+mod rounds;
 mod server_queue;
 mod staleness;
 mod sync_replicas;

@@ -6,10 +6,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use trainyard::random;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
+use super::rounds::{assert_follows, updates};
 use crate::support::simulated::{Simulated, Trained, assert_near};
 
 const WORKERS: u32 = 16;
@@ -21,10 +21,9 @@ fn train(mode: Mode, law: Law, steps: u64) -> Trained {
     Simulated::new(1, WORKERS, mode).step_time(law).steps(steps).run()
 }
 
-/// The mean time of an update \[s\].
-fn update_time(mode: Mode, law: Law, steps: u64) -> f64 {
-    let trained = train(mode, law, steps);
-    (trained.reached(steps) - trained.reached(50)) / (steps - 50) as f64
+/// The mean time of an update \[s\]: with so many, it is within a third of a per cent.
+fn update_time(mode: Mode, law: &Law) -> f64 {
+    updates(mode, WORKERS, law, 40_000).mean_time()
 }
 
 /// The mean of the `k`-th of [`WORKERS`] exponential times \[s\].
@@ -34,9 +33,9 @@ fn order_statistic(k: u32) -> f64 {
 
 #[test]
 fn a_round_with_backups_takes_as_long_as_the_first_k_of_n_draws() {
-    for (backups, steps) in [(4, 6000), (1, 8000)] {
+    for backups in [4, 1] {
         let k = WORKERS - backups;
-        let round = update_time(Mode::Sync { backups, cancel: true }, EXPONENTIAL, steps);
+        let round = update_time(Mode::Sync { backups, cancel: true }, &EXPONENTIAL);
         assert_near(&format!("{k} of {WORKERS}"), round, order_statistic(k), 0.01);
     }
 }
@@ -45,13 +44,13 @@ fn a_round_with_backups_takes_as_long_as_the_first_k_of_n_draws() {
 fn a_shift_of_every_draw_shifts_the_round() {
     let shift = MEAN / 2.0;
     let law = Law::ShiftedExponential { shift, mean: MEAN };
-    let round = update_time(Mode::Sync { backups: 4, cancel: true }, law, 4000);
+    let round = update_time(Mode::Sync { backups: 4, cancel: true }, &law);
     assert_near("12 of 16", round, shift + order_statistic(12), 0.01);
 }
 
 #[test]
 fn an_update_of_k_batch_sync_takes_k_nths_of_a_draw() {
-    let update = update_time(Mode::KBatchSync { k: 8, cancel: true }, EXPONENTIAL, 8000);
+    let update = update_time(Mode::KBatchSync { k: 8, cancel: true }, &EXPONENTIAL);
     assert_near("8 of 16", update, 8.0 / 16.0 * MEAN, 0.01);
 }
 
@@ -95,48 +94,16 @@ fn a_step_ends_even_if_its_beginning_comes_as_late_as_its_end() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The mean time of a round of so many votes without cancelling, by Monte Carlo. A worker begins
-/// anew when it is too late; one that has voted begins at once or, if voters wait, when the round
-/// closes.
-fn monte_carlo(law: &Law, votes: usize, voters_wait: bool) -> f64 {
-    const ROUNDS: usize = 200_000;
-    let mut draws = random::stream(11, &["monte carlo"]);
-    // By worker: when its step ends, never while it waits, and the round that it began in.
-    let mut steps: Vec<(f64, usize)> = (0..WORKERS).map(|_| (law.sample(&mut draws), 0)).collect();
-    let (mut round, mut voted, mut now) = (0, 0, 0.0);
-    while round < ROUNDS {
-        let first = (0..steps.len()).min_by(|a, b| steps[*a].0.total_cmp(&steps[*b].0)).unwrap();
-        let counts = steps[first].1 == round;
-        now = std::mem::replace(&mut steps[first].0, f64::INFINITY);
-        voted += usize::from(counts);
-        let closes = voted == votes;
-        if closes {
-            (round, voted) = (round + 1, 0);
-        } else if counts && voters_wait {
-            continue;
-        }
-        for (worker, step) in steps.iter_mut().enumerate() {
-            if step.0.is_infinite() && (closes || worker == first) {
-                *step = (now + law.sample(&mut draws), round);
-            }
-        }
-    }
-    now / ROUNDS as f64
-}
-
 #[test]
-fn without_cancelling_rounds_take_what_a_monte_carlo_of_their_law_says() {
+fn without_cancelling_updates_come_when_a_model_of_the_same_draws_makes_them() {
     for law in [
         Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN },
         Law::Lognormal { mean: MEAN, sigma: 0.5 },
     ] {
-        for (mode, votes, voters_wait) in [
-            (Mode::Sync { backups: 4, cancel: false }, 12, true),
-            (Mode::KBatchSync { k: 8, cancel: false }, 8, false),
-        ] {
-            let expected = monte_carlo(&law, votes, voters_wait);
-            let what = format!("{mode}, {law:?}");
-            assert_near(&what, update_time(mode, law.clone(), 4000), expected, 0.01);
+        for mode in
+            [Mode::Sync { backups: 4, cancel: false }, Mode::KBatchSync { k: 8, cancel: false }]
+        {
+            assert_follows(mode, WORKERS, &law);
         }
     }
 }

@@ -11,8 +11,10 @@ use trainyard::cluster::TaskName;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
+use super::rounds::updates;
 use crate::support::checkers::check;
 use crate::support::simulated::{Simulated, Trained, assert_near, mean};
+use crate::support::thorough::spread;
 
 /// The mean computation of a step \[s\].
 const MEAN: f64 = 0.1;
@@ -55,7 +57,7 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
     const WORKERS: u32 = 6;
     const WARM_UP: u64 = 100;
     const STEPS: u64 = 6000;
-    for law in laws() {
+    for law in spread(laws(), 3) {
         assert_near("the mean of the law", law.mean(), MEAN, 1e-9);
         let what = format!("{law:?}");
         let trained = train(Mode::Async, WORKERS, law, STEPS);
@@ -76,7 +78,7 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
 fn asynchronous_training_has_mean_staleness_n_minus_1_where_half_of_the_workers_are_slow() {
     const WORKERS: u32 = 6;
     const WARM_UP: u64 = 100;
-    const STEPS: u64 = 40_000;
+    const STEPS: u64 = 15_000;
     for law in [Law::Constant { value: MEAN }, EXPONENTIAL] {
         let what = format!("{law:?}");
         let equal = Simulated::new(1, WORKERS, Mode::Async).step_time(law).steps(STEPS);
@@ -103,9 +105,9 @@ fn steps_of_one_constant_length_all_have_staleness_n_minus_1() {
 fn exponential_steps_have_geometric_staleness() {
     const WORKERS: u32 = 4;
     let n = f64::from(WORKERS);
-    const STEPS: u64 = 150_000;
-    let trained = train(Mode::Async, WORKERS, EXPONENTIAL, STEPS);
-    let seen = staleness(&trained, 100, STEPS);
+    // The shares are then within a third of a per cent.
+    let updates = updates(Mode::Async, WORKERS, &EXPONENTIAL, 1_000_000);
+    let seen = updates.staleness.iter().skip(100).map(|staleness| *staleness as f64);
     let share = |of: f64| mean(seen.clone().map(|staleness| f64::from(u8::from(staleness == of))));
     assert_near("P(0)", share(0.0), 1.0 / n, 0.01);
     assert_near("P(1)", share(1.0), (1.0 - 1.0 / n) / n, 0.01);
@@ -117,9 +119,7 @@ fn exponential_steps_have_geometric_staleness() {
 #[test]
 fn a_synchronous_step_takes_as_long_as_the_slowest_of_n_draws() {
     const WORKERS: u32 = 8;
-    const STEPS: u64 = 10_000;
-    let trained = train(SYNC, WORKERS, EXPONENTIAL, STEPS);
-    let step = (trained.reached(STEPS) - trained.reached(100)) / (STEPS - 100) as f64;
+    let step = updates(SYNC, WORKERS, &EXPONENTIAL, 40_000).mean_time();
     assert_near("the mean step", step, harmonic(WORKERS) * MEAN, 0.01);
 }
 
@@ -141,15 +141,16 @@ fn mean_round(fresh: u32, late: u32, open: u32) -> f64 {
 fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_it() {
     const WORKERS: u32 = 8;
     for backups in [1, 3] {
-        const STEPS: u64 = 8000;
-        let trained = train(Mode::Sync { backups, cancel: false }, WORKERS, EXPONENTIAL, STEPS);
-        let step = (trained.reached(STEPS) - trained.reached(100)) / (STEPS - 100) as f64;
+        const STEPS: u64 = 300;
+        let mode = Mode::Sync { backups, cancel: false };
+        let step = updates(mode, WORKERS, &EXPONENTIAL, 40_000).mean_time();
         let counted = WORKERS - backups;
         assert_near("the mean round", step, mean_round(counted, backups, backups), 0.01);
         // Were the late ones stopped and begun anew with the round, as by a cancelled step, it
         // would be shorter.
         let order_statistic = (harmonic(WORKERS) - harmonic(backups)) * MEAN;
         assert!(step > order_statistic && step < harmonic(WORKERS) * MEAN, "{step}");
+        let trained = train(mode, WORKERS, EXPONENTIAL, STEPS);
         let dropped = trained.steps.iter().filter(|step| !step.applied).count();
         assert!(
             dropped > 0 && trained.steps.len() == dropped + STEPS as usize * counted as usize,
@@ -163,7 +164,7 @@ fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_i
 /// states of such a round make a Markov chain, of which 23/14 steps is the mean.
 #[test]
 fn with_a_backup_local_sgd_takes_as_long_as_moves_from_centers_that_have_not_moved_since_make_it() {
-    const ROUNDS: u64 = 20_000;
+    const ROUNDS: u64 = 4000; // whose mean is within a per cent
     let mode = Mode::LocalSgd { every: 2, backups: 1 };
     let training = Simulated::new(1, 2, mode).step_time(EXPONENTIAL).steps(ROUNDS);
     let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
@@ -202,19 +203,18 @@ fn with_backups_a_move_of_local_sgd_counts_if_the_center_is_where_it_began() {
 #[test]
 fn an_update_of_k_async_takes_as_long_as_the_first_k_of_n_draws_and_is_n_over_k_minus_1_stale() {
     const WORKERS: u32 = 6;
-    for (k, steps) in [(1, 30_000), (3, 12_000), (5, 10_000)] {
-        let trained = train(Mode::KAsync { k }, WORKERS, EXPONENTIAL, steps);
-        let update = (trained.reached(steps) - trained.reached(100)) / (steps - 100) as f64;
+    for k in [1, 3, 5] {
+        let updates = updates(Mode::KAsync { k }, WORKERS, &EXPONENTIAL, 100_000);
         // Each update finds all workers at work again, and exponential draws forget what has
         // passed.
         assert_near(
             "the mean update",
-            update,
+            updates.mean_time(),
             (harmonic(WORKERS) - harmonic(WORKERS - k)) * MEAN,
             0.01,
         );
         let stale = f64::from(WORKERS) / f64::from(k) - 1.0;
-        assert_near("the mean staleness", mean(staleness(&trained, 100, steps)), stale, 0.01);
+        assert_near("the mean staleness", updates.mean_staleness(), stale, 0.01);
     }
 }
 
@@ -223,7 +223,7 @@ fn k_batch_async_has_n_over_k_updates_a_step_of_mean_staleness_n_minus_1_over_k(
     const WORKERS: u32 = 6;
     const K: u32 = 2;
     const UPDATES: u64 = 1500;
-    for law in laws() {
+    for law in spread(laws(), 3) {
         let what = format!("{law:?}");
         let trained = train(Mode::KBatchAsync { k: K }, WORKERS, law, UPDATES);
         let stale = f64::from(WORKERS - 1) / f64::from(K);
@@ -237,16 +237,14 @@ fn k_batch_async_has_n_over_k_updates_a_step_of_mean_staleness_n_minus_1_over_k(
 fn updates_come_every_k_nth_of_a_mean_step_where_nobody_waits() {
     const WORKERS: u32 = 6;
     for k in [1, 4] {
-        for (law, gradients) in [
-            (Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN }, 6000),
-            (EXPONENTIAL, 40_000),
-            (Law::ShiftedExponential { shift: 0.5 * MEAN, mean: 0.5 * MEAN }, 12_000),
+        for law in [
+            Law::Uniform { low: 0.5 * MEAN, high: 1.5 * MEAN },
+            EXPONENTIAL,
+            Law::ShiftedExponential { shift: 0.5 * MEAN, mean: 0.5 * MEAN },
         ] {
             let what = format!("{law:?}, {k} of {WORKERS}");
-            let updates = gradients / u64::from(k);
             let mode = if k == 1 { Mode::Async } else { Mode::KBatchAsync { k } };
-            let trained = train(mode, WORKERS, law, updates);
-            let update = (trained.reached(updates) - trained.reached(50)) / (updates - 50) as f64;
+            let update = updates(mode, WORKERS, &law, 100_000).mean_time();
             assert_near(&what, update, f64::from(k) * MEAN / f64::from(WORKERS), 0.01);
         }
     }
