@@ -7,6 +7,7 @@ mod stops;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -62,7 +63,7 @@ impl Launch {
                 return status;
             }
             assert!(began.elapsed() < LIMIT, "the launch hangs");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -81,7 +82,7 @@ impl Launch {
     /// Waits until `count` tasks train.
     fn wait_for_tasks(&mut self, count: usize) {
         self.wait_for_processes(count);
-        std::thread::sleep(Duration::from_millis(500)); // and train
+        thread::sleep(Duration::from_millis(500)); // and train
     }
 
     /// Waits until the processes of `count` tasks have been started.
@@ -90,7 +91,7 @@ impl Launch {
         while tasks(&self.scenario).len() < count {
             assert_eq!(self.child.try_wait().unwrap(), None, "the launch has ended");
             assert!(began.elapsed() < LIMIT, "the tasks do not start");
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
         }
     }
 }
@@ -109,9 +110,9 @@ fn wait_for_a_checkpoint(saved: &Path) {
     let began = Instant::now();
     while checkpoints(saved).is_empty() {
         assert!(began.elapsed() < LIMIT, "there is no checkpoint of the beginning");
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
 }
 
 /// The processes that run a task of `scenario`, and the role of each.
@@ -136,7 +137,7 @@ fn assert_nothing_stays(scenario: &str) {
     let began = Instant::now();
     while !tasks(scenario).is_empty() {
         assert!(began.elapsed() < LIMIT, "{:?} stay behind", tasks(scenario));
-        std::thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -239,7 +240,7 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
 
 #[test]
 fn a_task_that_stands_still_is_given_up_and_named_as_the_root_cause() {
-    for stopped in ["worker:0", "ps:1"] {
+    let is_given_up = |stopped: &str| {
         let text = endless("'async'") + "[network]\nrecovery = '3s'\n";
         let path = scenario(&format!("launch_still_{}", stopped.replace(':', "_")), &text);
         let mut launch = Launch::start(&path, &[]);
@@ -252,7 +253,11 @@ fn a_task_that_stands_still_is_given_up_and_named_as_the_root_cause() {
             format!("{stopped} failed first: it was killed after it had given no sign of life");
         assert!(said.err.contains(&still), "{}", said.err);
         assert_nothing_stays(&path);
-    }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| is_given_up("worker:0"));
+        scope.spawn(|| is_given_up("ps:1"));
+    });
 }
 
 #[test]
@@ -312,7 +317,7 @@ fn kill_at(path: &str, saved: &Path, until: u64) {
     while newest() < until {
         assert_eq!(launch.child.try_wait().unwrap(), None, "the launch has ended");
         assert!(began.elapsed() < LIMIT, "the newest checkpoint is of step {}", newest());
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
     // All at once, the chief first: nobody has time to end in good order.
     let mut all = tasks(path);

@@ -18,9 +18,7 @@ fn a_killed_task_is_started_again_so_often_and_a_lasting_launch_says_how_to_ask_
     let mut launch = Launch::start(&path, &["--max-restarts", "1"]);
     let (sender, lines) = mpsc::channel();
     let errors = BufReader::new(launch.child.stderr.take().unwrap());
-    std::thread::spawn(move || {
-        errors.lines().map_while(Result::ok).try_for_each(|l| sender.send(l))
-    });
+    thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|l| sender.send(l)));
     let wait_for = |words: &str| loop {
         let line = lines.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{words}: {error}"));
         if line.contains(words) {

@@ -18,7 +18,7 @@ impl Ring {
     fn begin(test: &str, steps: u64) -> Self {
         let text = format!(
             "name = 'ring'\nseed = 3\n[cluster]\nworker = 3\n\
-             [network]\nsilence = '5s'\nrecovery = '5s'\n\
+             [network]\nsilence = '3s'\nrecovery = '5s'\n\
              [program]\nmodel = 'softmax'\nbatch = 8\nall_reduce = 'ring'\n\
              optimizer = {{ rule = 'adagrad', learning_rate = 0.2 }}\n[stop]\nsteps = {steps}\n\
              [checkpoint]\nevery_steps = 20\ndirectory = 'saved'\n\
