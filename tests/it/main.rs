@@ -5,6 +5,8 @@
     reason = "what a test does by itself takes real time, and is printed"
 )]
 
+use mimalloc::MiMalloc;
+
 mod cli;
 mod docs;
 mod experiment;
@@ -16,3 +18,7 @@ mod quic;
 mod session;
 mod support;
 mod validation;
+
+/// That of the program: a simulation allocates much.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
