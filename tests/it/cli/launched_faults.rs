@@ -60,7 +60,7 @@ fn disturbed_links_a_slow_process_and_a_damaged_checkpoint_leave_the_weights() {
                   { at = '600ms', partition = ['ps:0', 'worker:0'], for = '300ms' }, \
                   { at = '700ms', one_way = ['ps:1', 'worker:1'], for = '300ms' }, \
                   { at = '800ms', slow_task = 'ps:1', factor = 3.0, for = '500ms' }, \
-                  { at = '900ms', torn_checkpoint = 'cut' }";
+                  { at = '1500ms', torn_checkpoint = 'cut' }";
     let path = training("launched_faults_links", "sync", faults);
     let launched = launch(&path);
     for told in [
@@ -111,7 +111,7 @@ fn a_worker_that_is_lost_for_good_is_named_by_the_log_and_the_rounds_without_it_
     let of = |test: &str, command: &str, faults: &str| {
         let (path, out) = (training(test, "sync", faults), folder(&format!("{test}_out")));
         let at = out.to_str().unwrap();
-        let end = ["--unset", "stop.steps", "--set", "stop.time=8s"];
+        let end = ["--unset", "stop.steps", "--set", "stop.time=10s"];
         let times = ["--set", "network.silence=2s", "--set", "network.recovery=3s"];
         // Some thousand steps are enough of a simulation.
         let law = "compute.step_time={ law = 'constant', value = '2ms' }";
@@ -123,7 +123,7 @@ fn a_worker_that_is_lost_for_good_is_named_by_the_log_and_the_rounds_without_it_
         let log = fs::read_to_string(out.join("logs/ps-0.log")).unwrap_or_default();
         (said, log, result["runs"][0]["steps_without"].clone())
     };
-    let crash = "{ at = '1s', crash = 'worker:1' }";
+    let crash = "{ at = '2s', crash = 'worker:1' }";
     for (test, command) in [("lost_simulated", "sim"), ("lost_launched", "launch")] {
         let (said, log, without) = of(test, command, crash);
         let told = if command == "sim" { &said.err } else { &log };
@@ -197,11 +197,12 @@ fn of_a_server_that_stood_still_for_longer_than_its_silence_may_last_each_gradie
 
 #[test]
 fn a_process_that_is_started_again_says_so_to_whom_its_earlier_life_had_connections_with() {
-    let faults = "{ at = '500ms', crash = 'ps:1', restart_after = '100ms' }";
+    let faults = "{ at = '2s', crash = 'ps:1', restart_after = '100ms' }";
     let path = training("launched_faults_told", "async", faults);
     let out = folder("launched_faults_told_out");
-    let [silence, out_folder] = ["network.silence=15s", out.to_str().unwrap()];
-    let launched = trainyard(&["launch", &path, "--set", silence, "--out", out_folder]);
+    let order = ["launch", &*path, "--out", out.to_str().unwrap(), "--unset", "stop.steps"];
+    let times = ["--set", "network.silence=15s", "--set", "stop.time=5s"];
+    let launched = trainyard(&[&order[..], &times].concat());
     assert_eq!(launched.code, 0, "{}", launched.err);
     let log = fs::read_to_string(out.join("logs/worker-0.log")).unwrap();
     assert!(log.contains("worker:0 lost ps:1: it has restarted"), "{log}");

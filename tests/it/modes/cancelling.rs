@@ -21,7 +21,8 @@ fn train(mode: Mode, law: Law, steps: u64) -> Trained {
     Simulated::new(1, WORKERS, mode).step_time(law).steps(steps).run()
 }
 
-/// The mean time of an update \[s\]: with so many, it is within a third of a per cent.
+/// The mean time of an update \[s\], of so many that its standard error is below a third of one per
+/// cent.
 fn update_time(mode: Mode, law: &Law) -> f64 {
     updates(mode, WORKERS, law, 40_000).mean_time()
 }

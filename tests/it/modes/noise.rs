@@ -16,7 +16,7 @@ const SPAN: Duration = Duration::from_millis(50);
 
 /// The mean time of a synchronous round \[s\].
 fn round(workers: u32) -> f64 {
-    const STEPS: u64 = 3000; // whose mean is within a third of a per cent
+    const STEPS: u64 = 3000; // for a standard error of a third of a per cent
     let noise = Noise { every: Duration::from_secs_f64(STEP / INTERRUPTED), span: SPAN };
     let trained = Simulated::new(1, workers, Mode::Sync { backups: 0, cancel: false })
         .step_time(Law::Constant { value: STEP })

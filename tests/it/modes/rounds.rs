@@ -124,21 +124,20 @@ fn draws(workers: u32, law: &Law, steps: u64) -> Vec<Vec<f64>> {
 pub(super) fn assert_follows(mode: Mode, workers: u32, law: &Law) {
     const UPDATES: usize = 200;
     let rules = Rules::of(mode, workers);
-    // So many gradients make as many updates, whatever their number in each.
-    let count = UPDATES * (workers / rules.votes) as usize;
-    let training = Simulated::new(1, workers, mode).step_time(law.clone()).steps(count as u64);
+    let training = Simulated::new(1, workers, mode).step_time(law.clone()).steps(UPDATES as u64);
     let trained = training.run();
     if !rules.cancels {
         check(&training, &trained);
     }
-    let found = Updates::simulated(&trained, count);
+    let found = Updates::simulated(&trained, UPDATES);
     let mut starts = vec![0.0; workers as usize];
     for step in trained.steps.iter().filter(|step| step.local_step == 0) {
         starts[step.worker.index() as usize] = step.started.as_secs_f64();
     }
+    // A worker that is stopped takes more than one step an update.
     let draws = draws(workers, law, 2 * UPDATES as u64);
     let mut next = vec![0; workers as usize];
-    let expected = Updates::modelled(rules, &starts, count, |worker| {
+    let expected = Updates::modelled(rules, &starts, UPDATES, |worker| {
         next[worker] += 1;
         draws[worker][next[worker] - 1]
     });

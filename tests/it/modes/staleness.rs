@@ -105,7 +105,7 @@ fn steps_of_one_constant_length_all_have_staleness_n_minus_1() {
 fn exponential_steps_have_geometric_staleness() {
     const WORKERS: u32 = 4;
     let n = f64::from(WORKERS);
-    // The shares are then within a third of a per cent.
+    // For standard errors of at most a third of a per cent.
     let updates = updates(Mode::Async, WORKERS, &EXPONENTIAL, 1_000_000);
     let seen = updates.staleness.iter().skip(100).map(|staleness| *staleness as f64);
     let share = |of: f64| mean(seen.clone().map(|staleness| f64::from(u8::from(staleness == of))));
@@ -164,7 +164,7 @@ fn with_backups_a_round_takes_as_long_as_its_workers_that_go_on_when_late_make_i
 /// states of such a round make a Markov chain, of which 23/14 steps is the mean.
 #[test]
 fn with_a_backup_local_sgd_takes_as_long_as_moves_from_centers_that_have_not_moved_since_make_it() {
-    const ROUNDS: u64 = 4000; // whose mean is within a per cent
+    const ROUNDS: u64 = 4000; // for a standard error of one per cent
     let mode = Mode::LocalSgd { every: 2, backups: 1 };
     let training = Simulated::new(1, 2, mode).step_time(EXPONENTIAL).steps(ROUNDS);
     let trained = training.run_staggered(Duration::from_secs_f64(MEAN));
