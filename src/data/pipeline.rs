@@ -215,7 +215,9 @@ impl<T: Send + 'static> Pipeline<T> {
     ///
     /// # Errors
     /// If the first can't be opened.
-    pub fn iter(&self) -> Result<impl Iterator<Item = Result<T, DataError>> + Send, DataError> {
+    pub fn iter(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<T, DataError>> + Send + use<T>, DataError> {
         let mut elements = Some(self.elements()?);
         Ok(std::iter::from_fn(move || {
             let next = elements.as_mut()?.next().transpose();

@@ -5,6 +5,7 @@ mod exporter;
 mod spec;
 
 use crate::cluster::{Role, RunConfig};
+use crate::data::Batch;
 use crate::graph::{Graph, GraphError};
 use crate::placement::ReplicaDeviceSetter;
 use crate::runtime::{Code, Error, Result, SessionOptions};
@@ -16,6 +17,7 @@ use super::monitored_session::MonitoredSession;
 use super::task::Task;
 
 pub use exporter::{BestExporter, Exporter, LatestExporter};
+use spec::TrainInput;
 pub use spec::{EstimatorSpec, EvalSpec, Evaluated, ModeKey, TrainSpec};
 
 /// Trains a model and measures its checkpoints (TensorFlow: `tf.estimator.train_and_evaluate`).
@@ -124,7 +126,7 @@ async fn run_worker(
 /// A worker's training loop.
 struct Training {
     ends: EstimatorSpec,
-    input: Option<spec::TrainInput>,
+    input: Option<TrainInput>,
     /// Measures between two steps, if the worker is alone.
     evaluator: Option<Evaluator>,
 }
@@ -146,7 +148,7 @@ impl Training {
     }
 
     async fn step(&mut self, task: &Task, session: &mut MonitoredSession) -> Result<()> {
-        let Self { ends, input, .. } = self;
+        let (ends, input) = (&self.ends, &mut self.input);
         let Some(train_op) = &ends.train_op else {
             let message = "the model has no training operation; give `EstimatorSpec::train_op` in \
                            the phase `Train`";
@@ -156,14 +158,13 @@ impl Training {
         for update in &ends.updates {
             run = run.target(update);
         }
-        let feeds = || {
-            let batch = match input {
-                Some(input) => input()?,
-                None => task.next_batch()?,
-            };
-            Ok(ends.feeds(batch).collect())
+        let feeds = |batch: Batch| ends.feeds(batch).collect();
+        let run = match input {
+            Some(TrainInput::Read(input)) => run.feed_from(input, feeds),
+            Some(TrainInput::Function(next)) => run.feed_with(move || next().map(feeds)),
+            None => run.feed_with(move || task.next_batch().map(feeds)),
         };
-        run.feed_with(feeds).await.map(drop)
+        run.await.map(drop)
     }
 }
 

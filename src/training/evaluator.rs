@@ -294,6 +294,7 @@ impl Evaluator {
         let (mut sums, mut samples) = (vec![0.0; outputs.len()], 0.0);
         let steps = self.spec.steps.map_or(usize::MAX, |steps| steps as usize);
         for batch in (self.spec.input)(&self.task)?.take(steps) {
+            let batch = batch?;
             let weight = batch.samples() as f64;
             let mut run = self.session.run();
             for (place, value) in self.ends.feeds(batch) {

@@ -4,6 +4,7 @@ mod all_reduce;
 mod arguments;
 mod checkpoints;
 mod critical_paths;
+mod estimator;
 mod evaluator;
 mod imported;
 mod layers;

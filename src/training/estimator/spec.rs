@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::data::Batch;
+use crate::data::{Batch, DataError, Pipeline};
 use crate::graph::{Output, Target};
 use crate::optimizer::TrainOp;
 use crate::runtime::Result;
 use crate::tensor::{DType, Shape, Tensor};
 
 use super::super::hooks::Hook;
+use super::super::input::{Input, data_error};
 use super::super::task::Task;
 use super::Exporter;
 
@@ -112,7 +113,11 @@ fn fitted(value: Tensor, place: &Output) -> Tensor {
     }
 }
 
-pub(super) type TrainInput = Box<dyn FnMut() -> Result<Batch>>;
+/// The source of a training's batches, in place of the task's share of the scenario's data.
+pub(super) enum TrainInput {
+    Function(Box<dyn FnMut() -> Result<Batch>>),
+    Read(Input<Batch>),
+}
 
 /// How a model is trained (TensorFlow: `tf.estimator.TrainSpec`).
 #[derive(Default)]
@@ -147,13 +152,21 @@ impl TrainSpec {
     /// Takes each batch from `input`, which ends the training by an error of the code `OutOfRange`.
     #[must_use]
     pub fn input(mut self, input: impl FnMut() -> Result<Batch> + 'static) -> Self {
-        self.input = Some(Box::new(input));
+        self.input = Some(TrainInput::Function(Box::new(input)));
+        self
+    }
+
+    /// Takes each batch from `input`, a [`Task::input`], whose position is in checkpoints. The
+    /// training ends with it.
+    #[must_use]
+    pub fn input_from(mut self, input: Input<Batch>) -> Self {
+        self.input = Some(TrainInput::Read(input));
         self
     }
 }
 
 pub(in crate::training) type EvalInput =
-    Box<dyn Fn(&Task) -> Result<Box<dyn Iterator<Item = Batch>>>>;
+    Box<dyn Fn(&Task) -> Result<Box<dyn Iterator<Item = Result<Batch>>>>>;
 
 /// How, and how often, a model is measured (TensorFlow: `tf.estimator.EvalSpec`).
 pub struct EvalSpec {
@@ -181,14 +194,11 @@ impl EvalSpec {
     /// Measures on up to 100 batches, 120 seconds after the start and then no more often than every
     /// 600 seconds, as TensorFlow's. The input is the test split, in one batch.
     pub fn new() -> Self {
-        let whole = |task: &Task| -> Result<Box<dyn Iterator<Item = Batch>>> {
-            Ok(Box::new(std::iter::once(task.dataset()?.test.whole())))
-        };
         Self {
             steps: Some(100),
             start_delay: Duration::from_secs(120),
             throttle: Duration::from_secs(600),
-            input: Box::new(whole),
+            input: Box::new(|task| Ok(Box::new(std::iter::once(Ok(task.dataset()?.test.whole()))))),
             exporters: Vec::new(),
             summary_dir: None,
             target: None,
@@ -233,7 +243,19 @@ impl EvalSpec {
     where
         I: Iterator<Item = Batch> + 'static,
     {
-        self.input = Box::new(move |task| Ok(Box::new(input(task)?)));
+        self.input = Box::new(move |task| Ok(Box::new(input(task)?.map(Ok))));
+        self
+    }
+
+    /// Takes the batches of each measurement from `pipeline`, from the first one on. One that can't
+    /// be read ends the evaluator with its error.
+    #[must_use]
+    pub fn input_from(mut self, pipeline: Pipeline<Batch>) -> Self {
+        self.input = Box::new(move |_| {
+            let failed = |error: DataError| data_error("the input of the evaluation", &error);
+            let batches = pipeline.iter().map_err(failed)?;
+            Ok(Box::new(batches.map(move |batch| batch.map_err(failed))))
+        });
         self
     }
 
