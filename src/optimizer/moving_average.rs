@@ -121,7 +121,11 @@ impl ExponentialMovingAverage {
 
     /// Maps each name in a checkpoint to the variable of `graph` that takes its value when a model
     /// is evaluated: a variable that is trainable, or that has an average in `graph`, takes its
-    /// average, any other its own value.
+    /// average, any other its own value. [`EstimatorSpec::scaffold`] takes it, by a
+    /// [`Scaffold::saver`].
+    ///
+    /// [`EstimatorSpec::scaffold`]: crate::training::EstimatorSpec::scaffold
+    /// [`Scaffold::saver`]: crate::training::Scaffold::saver
     pub fn variables_to_restore(&self, graph: &Graph) -> BTreeMap<String, Variable> {
         let variables = graph.variables();
         let names: BTreeSet<String> = variables.iter().map(Variable::name).collect();

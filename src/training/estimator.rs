@@ -93,7 +93,7 @@ async fn run_worker(
     let ends = g.with_device_fn(setter, |g| model(g, ModeKey::Train))?;
     let checkpointing = checkpointing(task)?;
     let mut builder = MonitoredSession::builder(task, g).checkpointing(checkpointing);
-    builder = builder.hooks(train.hooks);
+    builder = builder.scaffold(ends.scaffold.clone()).hooks(train.hooks);
     if let Some(config) = task.run_config() {
         let standard = SessionOptions {
             device_filters: config.device_filters(),

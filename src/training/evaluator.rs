@@ -14,7 +14,7 @@ use super::checkpoints::Checkpoints;
 use super::estimator::{EstimatorSpec, EvalSpec, Evaluated, checkpointing};
 use super::record::Evaluation;
 use super::restoring::restore;
-use super::scaffold::{Finalized, Scaffold};
+use super::scaffold::Finalized;
 use super::session::Session;
 use super::summary::SummaryWriter;
 use super::task::Task;
@@ -71,11 +71,13 @@ impl Evaluator {
         let checkpoints = Checkpoints::new(&checkpointing(task)?);
         let target = task.run_settings().evaluation_master.clone();
         let target = target.unwrap_or_else(|| task.target());
-        let model = graph
-            .with_device(&place(&target), |graph| Ok(Scaffold::new().finalize(graph, true)?))?;
+        let scaffold = ends.scaffold.clone();
+        let model =
+            graph.with_device(&place(&target), |graph| Ok(scaffold.finalize(graph, true)?))?;
         let options = SessionOptions { isolate_session_state: true, ..SessionOptions::default() };
         let session = Session::with_options(&target, &graph, options).await?;
         model.initialize_own(&session).await?;
+        model.initialize_unsaved(&session, &model.shared.iter().collect::<Vec<_>>()).await?;
         let events = spec
             .summary_dir
             .as_ref()

@@ -11,6 +11,7 @@ use crate::tensor::{DType, Shape, Tensor};
 
 use super::super::hooks::Hook;
 use super::super::input::{Input, data_error};
+use super::super::scaffold::Scaffold;
 use super::super::task::Task;
 use super::Exporter;
 
@@ -33,6 +34,7 @@ pub struct EstimatorSpec {
     pub(in crate::training) metrics: Vec<(String, Output)>,
     pub(in crate::training) train_op: Option<TrainOp>,
     pub(in crate::training) updates: Vec<Target>,
+    pub(in crate::training) scaffold: Scaffold,
 }
 
 impl EstimatorSpec {
@@ -47,6 +49,7 @@ impl EstimatorSpec {
             metrics: Vec::new(),
             train_op: None,
             updates: Vec::new(),
+            scaffold: Scaffold::new(),
         }
     }
 
@@ -76,6 +79,25 @@ impl EstimatorSpec {
     #[must_use]
     pub fn update(mut self, update: &Target) -> Self {
         self.updates.push(update.clone());
+        self
+    }
+
+    /// Makes the model ready with `scaffold` (TensorFlow: `EstimatorSpec(scaffold=…)`). Where a
+    /// model is measured, [`Scaffold::saver`] gives the names of its variables in checkpoints;
+    /// variables that it does not list have their first values.
+    ///
+    /// ```
+    /// # use trainyard::prelude::*;
+    /// # use trainyard::training::{EstimatorSpec, Scaffold};
+    /// /// Measures with the averages of the variables.
+    /// fn averaged(g: &Graph, ends: EstimatorSpec) -> EstimatorSpec {
+    ///     let averages = ExponentialMovingAverage::new(0.99);
+    ///     ends.scaffold(Scaffold::new().saver(averages.variables_to_restore(g)))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn scaffold(mut self, scaffold: Scaffold) -> Self {
+        self.scaffold = scaffold;
         self
     }
 

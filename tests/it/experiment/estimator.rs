@@ -1,4 +1,4 @@
-//! `train_and_evaluate` on inputs of a program's own.
+//! `train_and_evaluate` on inputs of a program's own, and with a scaffold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,9 @@ use trainyard::checkpoint::Memory;
 use trainyard::data::{Batch, DataError, Pipeline, Sample};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
-use trainyard::training::{Checkpointing, EvalSpec, TrainSpec, train_and_evaluate};
+use trainyard::training::{
+    Checkpointing, EstimatorSpec, EvalSpec, ModeKey, Scaffold, TrainSpec, train_and_evaluate,
+};
 
 use super::evaluator::program::model;
 use crate::support::fixture::assert_error;
@@ -87,4 +89,52 @@ fn a_batch_that_cannot_be_read_ends_an_evaluation_with_its_error() {
     let simulated = trial(1).simulate(&|task: Task| ending(task, broken.clone()));
     let says = ["the input of the evaluation: the file is torn"];
     assert_error(simulated.outcome.result.map(drop), Code::Internal, &says);
+}
+
+/// A model with averages that never leave the first values. It is measured as `scaffold` says.
+fn averaged(
+    (g, mode): (&Graph, ModeKey),
+    task: &Task,
+    scaffold: fn(&Graph) -> Scaffold,
+) -> Result<EstimatorSpec, GraphError> {
+    let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+    let y = g.placeholder("y", DType::I32, [None])?;
+    let logits = dense(&x, 10)?;
+    let loss = sparse_softmax_cross_entropy(&logits, &y)?.mean();
+    let ends = EstimatorSpec::new(&x, &y, &loss).metric("accuracy", &accuracy(&logits, &y)?);
+    if mode == ModeKey::Evaluate {
+        return Ok(ends.scaffold(scaffold(g)));
+    }
+    let train_op = task.minimize(Adagrad::new(0.1), &loss)?;
+    let moved = averages().apply(&g.trainable_variables(), train_op.target())?;
+    Ok(ends.train_op(&train_op).update(&moved))
+}
+
+fn averages() -> ExponentialMovingAverage {
+    ExponentialMovingAverage::new(1.0)
+}
+
+/// The losses that are measured with `scaffold` at steps 0, 10 and 20.
+fn losses(scaffold: fn(&Graph) -> Scaffold) -> Vec<f32> {
+    let simulated = trial(1).simulate(&|task: Task| async move {
+        let train = TrainSpec::new().max_steps(20);
+        let model = |g: &Graph, mode| averaged((g, mode), &task, scaffold);
+        train_and_evaluate(&task, model, train, without_pauses()).await
+    });
+    simulated.outcome.result.unwrap();
+    simulated.recording.evaluations.iter().map(|look| look.loss).collect()
+}
+
+#[test]
+fn an_estimator_is_measured_with_the_averages_of_its_variables() {
+    let [first, _, last] = losses(|_| Scaffold::new())[..] else { panic!("three looks") };
+    assert!(last < first, "it learns: {first}, then {last}");
+    let averaged = losses(|g| Scaffold::new().saver(averages().variables_to_restore(g)));
+    assert_eq!(averaged, [first; 3]);
+}
+
+#[test]
+fn a_variable_that_the_scaffold_does_not_list_has_its_first_value_in_a_measurement() {
+    let none = losses(|_| Scaffold::new().saver(Vec::<(String, Variable)>::new()));
+    assert_eq!(none, [none[0]; 3]);
 }
