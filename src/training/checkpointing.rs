@@ -52,6 +52,8 @@ impl Checkpointing {
     }
 
     /// The defaults of [`Checkpointing::new`] in a folder, or at a URL such as `s3://bucket/run-7`.
+    /// A simulation, too, writes them there, and the next one goes on from them:
+    /// [`Task::checkpointing_at`](super::Task::checkpointing_at) keeps its checkpoints in memory.
     ///
     /// # Errors
     /// If `location` can't be opened as a store.

@@ -184,5 +184,5 @@ pub(super) fn checkpointing(task: &Task) -> Result<Checkpointing> {
                        `[checkpoint]`, or give a `model_dir`";
         return Err(Error::new(Code::FailedPrecondition, message));
     };
-    Ok(settings.checkpointing(task.stores().open(location)?))
+    task.checkpointing_at(location)
 }

@@ -289,6 +289,15 @@ impl Task {
         self.inner.parts.checkpointing.as_ref()
     }
 
+    /// Checkpoints in a folder, or at a URL, as the task's [`RunSettings`] say. In a simulation
+    /// they are in memory and belong to the run.
+    ///
+    /// # Errors
+    /// If `location` can't be opened as a store.
+    pub fn checkpointing_at(&self, location: &str) -> Result<Checkpointing> {
+        Ok(self.run_settings().checkpointing(self.stores().open(location)?))
+    }
+
     /// Notes where the program's training keeps its checkpoints, if it does.
     pub(super) fn keeps(&self, checkpointing: Option<&Checkpointing>) {
         self.inner.kept.replace(checkpointing.cloned());

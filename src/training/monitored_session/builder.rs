@@ -196,15 +196,15 @@ impl Builder {
     /// # Errors
     /// If `location` can't be opened as a store.
     pub fn checkpoint_dir(mut self, location: &str) -> Result<Self> {
-        let stores = self.task.stores();
-        let settings = self.task.run_settings().checkpointing(stores.open(location)?);
-        let is_folder = matches!(stores, Stores::Lasting) && !location.contains("://");
+        let settings = self.task.checkpointing_at(location)?;
+        let is_folder = matches!(self.task.stores(), Stores::Lasting) && !location.contains("://");
         let folder = is_folder.then(|| PathBuf::from(location));
         self.checkpoints = Some(KeptCheckpoints { settings, folder });
         Ok(self)
     }
 
-    /// Keeps checkpoints with the settings of `checkpointing`, in place of the scenario's.
+    /// Keeps checkpoints with the settings of `checkpointing`, such as those of
+    /// [`Task::checkpointing_at`], in place of the scenario's.
     pub fn checkpointing(mut self, checkpointing: Checkpointing) -> Self {
         self.checkpoints = Some(KeptCheckpoints { settings: checkpointing, folder: None });
         self

@@ -1,5 +1,6 @@
 //! Checkpoints of a simulation: those that a program names by a folder, and the scenario's.
 
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use trainyard::prelude::*;
 use trainyard::report::End;
 use trainyard::training::{Builder, Checkpointing, SecondOrStepTimer, train};
 
+use crate::support::binary::folder;
 use crate::support::simulated::assert_near;
 use crate::support::tampered::Tampered;
 
@@ -66,6 +68,26 @@ fn the_second_run_of_a_scenario_begins_anew_and_writes_nothing_to_the_disk() -> 
     assert_eq!((a.global_steps, b.global_steps), (STEPS, STEPS));
     assert_eq!(a.weights_digest, b.weights_digest);
     assert!(!Path::new(PLACE).exists());
+    Ok(())
+}
+
+#[test]
+fn checkpoints_that_a_task_opens_with_settings_of_its_own_belong_to_the_run() -> Result<()> {
+    let place = folder("checkpointing_at");
+    let location = place.join("saved").display().to_string();
+    let trial = Experiment::parse("[[run]]\nmode = 'sync'\n")?.trials()?.remove(0);
+    let mut computed = Vec::new();
+    for _ in 0..2 {
+        let location = location.clone();
+        let simulated = trial.simulate(&move |task: Task| {
+            let checkpointing = task.checkpointing_at(&location);
+            trainer_built(task, |builder| Ok(builder.checkpointing(checkpointing?)))
+        });
+        simulated.outcome.result?;
+        computed.push(simulated.recording.steps().count());
+    }
+    assert!(computed[0] > 0 && computed[0] == computed[1], "the second begins anew: {computed:?}");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
     Ok(())
 }
 
