@@ -32,10 +32,7 @@ impl Example {
     /// # Errors
     /// If there is no such feature, of another type, or not of `count` values.
     pub fn floats(&self, name: &str, count: usize) -> Result<&[f32], DataError> {
-        match self.kind(name)? {
-            Kind::Floats(list) => self.of_count(name, &list.value, count),
-            other => Err(self.other_type(name, "floats", other)),
-        }
+        self.of_count(name, self.float_list(name)?, count)
     }
 
     /// The integers of a feature (TensorFlow: `FixedLenFeature`, of `tf.int64`).
@@ -43,10 +40,7 @@ impl Example {
     /// # Errors
     /// As [`Self::floats`].
     pub fn ints(&self, name: &str, count: usize) -> Result<&[i64], DataError> {
-        match self.kind(name)? {
-            Kind::Ints(list) => self.of_count(name, &list.value, count),
-            other => Err(self.other_type(name, "integers", other)),
-        }
+        self.of_count(name, self.int_list(name)?, count)
     }
 
     /// The bytes of a feature, a single string of them (TensorFlow: `FixedLenFeature`, of
@@ -55,10 +49,47 @@ impl Example {
     /// # Errors
     /// As [`Self::floats`].
     pub fn bytes(&self, name: &str) -> Result<&[u8], DataError> {
+        Ok(&self.of_count(name, self.bytes_list(name)?, 1)?[0])
+    }
+
+    /// The floats of a feature, however many (TensorFlow: `VarLenFeature`, of `tf.float32`).
+    ///
+    /// # Errors
+    /// If there is no such feature, or it is of another type.
+    pub fn float_list(&self, name: &str) -> Result<&[f32], DataError> {
         match self.kind(name)? {
-            Kind::Bytes(list) => Ok(&self.of_count(name, &list.value, 1)?[0]),
+            Kind::Floats(list) => Ok(&list.value),
+            other => Err(self.other_type(name, "floats", other)),
+        }
+    }
+
+    /// The integers of a feature, however many (TensorFlow: `VarLenFeature`, of `tf.int64`).
+    ///
+    /// # Errors
+    /// As [`Self::float_list`].
+    pub fn int_list(&self, name: &str) -> Result<&[i64], DataError> {
+        match self.kind(name)? {
+            Kind::Ints(list) => Ok(&list.value),
+            other => Err(self.other_type(name, "integers", other)),
+        }
+    }
+
+    /// The strings of bytes of a feature, however many (TensorFlow: `VarLenFeature`, of
+    /// `tf.string`).
+    ///
+    /// # Errors
+    /// As [`Self::float_list`].
+    pub fn bytes_list(&self, name: &str) -> Result<&[Vec<u8>], DataError> {
+        match self.kind(name)? {
+            Kind::Bytes(list) => Ok(&list.value),
             other => Err(self.other_type(name, "bytes", other)),
         }
+    }
+
+    /// Whether there is such a feature, for one with a default (TensorFlow: `default_value` of
+    /// `FixedLenFeature`).
+    pub fn has(&self, name: &str) -> bool {
+        self.features.get(name).is_some_and(|feature| feature.kind.is_some())
     }
 
     /// The values of the feature, whatever their type, as numbers: bytes as pixels from 0 to 1, or

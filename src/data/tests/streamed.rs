@@ -5,18 +5,22 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::super::example::{ExampleProto, Feature, Features, FloatList, Int64List, Kind};
+use super::super::example::{
+    BytesList, ExampleProto, Feature, Features, FloatList, Int64List, Kind,
+};
 use super::super::stream::{Format, Stream};
 use super::*;
 use crate::event_file::framed;
 
 /// The record of a sample.
 fn example(x: &[f32], y: i64) -> Vec<u8> {
-    let feature = |kind| Feature { kind: Some(kind) };
-    let feature = [
-        ("x".to_owned(), feature(Kind::Floats(FloatList { value: x.to_vec() }))),
-        ("y".to_owned(), feature(Kind::Ints(Int64List { value: vec![y] }))),
-    ];
+    let x = Kind::Floats(FloatList { value: x.to_vec() });
+    record([("x", x), ("y", Kind::Ints(Int64List { value: vec![y] }))])
+}
+
+/// The record of an example with `features`.
+fn record<const N: usize>(features: [(&str, Kind); N]) -> Vec<u8> {
+    let feature = features.map(|(name, kind)| (name.to_owned(), Feature { kind: Some(kind) }));
     let features = Some(Features { feature: feature.into_iter().collect() });
     framed(&ExampleProto { features }.encode_to_vec())
 }
@@ -42,6 +46,27 @@ fn examples_are_read_as_tensorflow_wrote_them() {
         assert!(said(example.ints("x", 3).unwrap_err()).contains("it has floats, where integers"));
         assert!(said(example.bytes("z").unwrap_err()).contains("no feature `z`; it has raw, x, y"));
     }
+}
+
+#[test]
+fn features_are_lists_of_any_length_and_one_may_not_be_there() {
+    let folder = Folder::new("tfrecord-lists");
+    let words = [b"two".to_vec(), b"words".to_vec()];
+    let record = record([
+        ("words", Kind::Bytes(BytesList { value: words.to_vec() })),
+        ("ids", Kind::Ints(Int64List { value: vec![7, 8, 9] })),
+        ("empty", Kind::Floats(FloatList { value: Vec::new() })),
+    ]);
+    let records = records(&[folder.file("lists.tfrecord", &record)]).unwrap();
+    let example = Example::decode(&records[0]).unwrap();
+    assert_eq!(example.bytes_list("words").unwrap(), words);
+    assert_eq!(example.int_list("ids").unwrap(), [7, 8, 9]);
+    assert!(example.float_list("empty").unwrap().is_empty());
+    assert_eq!(["ids", "empty", "gone"].map(|name| example.has(name)), [true, true, false]);
+    let said = example.float_list("ids").unwrap_err().to_string();
+    assert!(said.contains("feature `ids`: it has integers, where floats"), "{said}");
+    let said = example.bytes("words").unwrap_err().to_string();
+    assert!(said.contains("feature `words`: 2 values, where 1"), "{said}");
 }
 
 #[test]
