@@ -60,8 +60,9 @@ impl Task {
         }
     }
 
-    /// Waits for `pause`.
-    pub(in crate::training) async fn sleep(&self, pause: Duration) {
+    /// Waits for `pause` by the task's clock: virtual time in a simulation, real time when
+    /// deployed. The training may end meanwhile: ask `should_stop` after it.
+    pub async fn sleep(&self, pause: Duration) {
         let clock = self.clock();
         clock.sleep_until(clock.now().after(pause)).await;
     }

@@ -222,6 +222,18 @@ fn a_chief_that_the_end_of_its_input_leaves_is_told_how_to_save_its_last_checkpo
 }
 
 #[test]
+fn a_program_waits_by_the_clock_of_its_task() {
+    let program = |task: Task| async move {
+        let (began, pause) = (task.now(), Duration::from_secs(3600));
+        task.sleep(pause).await;
+        assert_eq!(task.now().since(began), pause);
+        Ok(())
+    };
+    let trained = Simulated::new(1, 1, Mode::Async).run_program(program);
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
+
+#[test]
 fn a_program_that_panics_before_it_gives_its_future_is_said_to_have_panicked() {
     let program = |_: Task| -> std::future::Ready<Result<()>> { panic!("no such file") };
     let trained = Simulated::new(1, 1, Mode::Async).run_program(program);
