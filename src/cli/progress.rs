@@ -13,7 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
 use crate::say::{escaped, say};
-use crate::training::{Evaluation, Restore, Stop, Watch};
+use crate::training::{Evaluation, Restore, Watch};
 use crate::units::Time;
 
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
@@ -25,6 +25,7 @@ const ENOUGH: u64 = 10;
 /// The progress of one run.
 pub(crate) struct Progress {
     run: String,
+    /// The last global step, once the program has said at which it stops.
     total_steps: Option<u64>,
     /// `stop.time`, on the run's clock.
     limit: Option<Duration>,
@@ -96,7 +97,7 @@ impl Several {
             1 => trial.name.clone(),
             total => format!("[{number} of {total}] {}", trial.name),
         };
-        let progress = Progress::new(run, &trial.settings.stop, self.quiet);
+        let progress = Progress::new(run, trial.settings.stop.time, self.quiet);
         if let Line::Redrawn(bar) = &progress.line {
             self.lines.add(bar.clone());
         }
@@ -159,7 +160,7 @@ impl Line {
 impl Progress {
     /// The progress of `trial`.
     pub(crate) fn of(trial: &Trial, quiet: bool) -> Self {
-        Self::new(&*trial.name, &trial.settings.stop, quiet)
+        Self::new(&*trial.name, trial.settings.stop.time, quiet)
     }
 
     /// A counter of how many `what` of each run are done.
@@ -169,12 +170,11 @@ impl Progress {
         Counter { what, next, line }
     }
 
-    /// The progress of the run called `run`, which ends by `stop`.
-    fn new(run: impl Into<String>, stop: &Stop, quiet: bool) -> Self {
+    /// The progress of the run called `run`, which has the time `limit`.
+    fn new(run: impl Into<String>, limit: Option<Duration>, quiet: bool) -> Self {
         let (run, began, line) = (run.into(), Instant::now(), Line::new(quiet));
         let next = began + line.interval();
-        let (total_steps, limit) = (stop.steps, stop.time);
-        let (first, newest, tells_evaluations) = (None, Time::ZERO, false);
+        let (total_steps, first, newest, tells_evaluations) = (None, None, Time::ZERO, false);
         Self { run, total_steps, limit, first, newest, began, next, line, tells_evaluations }
     }
 
@@ -252,6 +252,10 @@ impl Watch for Progress {
         self.line.show(text);
     }
 
+    fn ends_at(&mut self, last: u64) {
+        self.total_steps = Some(last);
+    }
+
     fn evaluation(&mut self, evaluation: &Evaluation) {
         if self.tells_evaluations {
             let Evaluation { global_step, loss, accuracy, .. } = evaluation;
@@ -276,6 +280,7 @@ impl Watch for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::training::Fact;
 
     /// Where a run is after 2 s of the wall clock and 1.2034 s of its own.
     fn at(global_step: u64) -> Sample {
@@ -285,7 +290,7 @@ mod tests {
     /// The progress of a run of `steps`, without a line, which has begun with step 0.
     fn of(steps: Option<u64>) -> Progress {
         let first = Some(Sample { elapsed: Duration::ZERO, global_step: 0, now: Time::ZERO });
-        Progress { first, ..Progress::new("sync", &Stop { steps, ..Stop::default() }, true) }
+        Progress { total_steps: steps, first, ..Progress::new("sync", None, true) }
     }
 
     #[test]
@@ -306,6 +311,14 @@ mod tests {
         assert_eq!(line, "sync: 500 steps, 250.0/s, time 1.203s");
         let line = of(Some(9)).describe(Sample { now: Time::ZERO, ..at(0) }, None);
         assert_eq!(line, "sync: 0/9 steps, time 0.000s");
+    }
+
+    #[test]
+    fn the_total_is_the_step_at_which_the_program_says_that_it_ends() {
+        let mut progress = of(None);
+        progress.fact(&Fact::EndsAt(2000));
+        let line = progress.describe(at(500), None);
+        assert_eq!(line, "sync: 500/2000 steps, 250.0/s, time 1.203s, 6s left");
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum Fact {
     /// The chief has begun with variables that it found at this global step. Other than 0, an
     /// earlier life of it has led the training there.
     TakenOver(u64),
+    /// The chief's session is to end at this global step.
+    EndsAt(u64),
     /// A worker's own values began anew: no checkpoint of the step has them, or it was started
     /// again while the others went on.
     BegunAnew(BegunAnew),
@@ -57,6 +59,7 @@ impl Fact {
             Self::Saved { global_step, at } => Self::Saved { global_step, at: later(at, ns) },
             Self::Began(_)
             | Self::TakenOver(_)
+            | Self::EndsAt(_)
             | Self::BegunAnew(_)
             | Self::NotSaved(_)
             | Self::NothingToDo

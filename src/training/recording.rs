@@ -62,7 +62,7 @@ impl Recording {
                 self.restored.push(restore);
             }
             Fact::TakenOver(step) if step > 0 && self.is_empty() => self.taken_over = Some(step),
-            Fact::TakenOver(_) => {}
+            Fact::TakenOver(_) | Fact::EndsAt(_) => {}
             Fact::BegunAnew(begun) => self.begun_anew.push(begun),
             Fact::Formed(formed) => self.formed.push(formed),
             Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),

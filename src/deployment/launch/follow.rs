@@ -89,6 +89,8 @@ struct Followed<'a> {
     /// When the chief last went back to a checkpoint, or gave the variables first values, on the
     /// launcher's clock \[ns\].
     restored: i64,
+    /// The global step at which the chief's session ends, if that is still to be shown.
+    ends_at: Option<u64>,
     tasks: Vec<Followee>,
 }
 
@@ -147,6 +149,7 @@ impl<'a> Followed<'a> {
             idle: 0,
             chief,
             restored: i64::MIN,
+            ends_at: None,
             tasks,
         }
     }
@@ -180,6 +183,9 @@ impl<'a> Followed<'a> {
                 Some(Noted::Due) => self.do_what_is_due()?,
                 Some(Noted::Progress { index, global_step, loss, now }) if index == self.chief => {
                     if let Some(watch) = watch {
+                        if let Some(last) = self.ends_at.take() {
+                            watch.ends_at(last);
+                        }
                         watch.update(global_step, loss, now);
                     }
                 }
@@ -232,6 +238,7 @@ impl<'a> Followed<'a> {
                     last_step = Some((step.global_step, step.loss, step.ended));
                 }
                 Fact::Restored(restore) => last_restore = Some(*restore),
+                Fact::EndsAt(last) => self.ends_at = Some(*last),
                 _ => {}
             }
         }

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 
+use super::super::record::Fact;
 use super::{Hook, HookContext, HookFuture, RunValues};
 
 /// Stops a session at a global step (TensorFlow: `StopAtStepHook`).
@@ -51,6 +52,9 @@ impl StopAtStep {
 impl Hook for StopAtStep {
     fn after_create_session<'a>(&'a mut self, context: &'a HookContext<'_>) -> HookFuture<'a> {
         self.opened_at(context.global_step);
+        if let (End::Last(step), true) = (self.end, context.task.is_chief()) {
+            context.task.record(Fact::EndsAt(step));
+        }
         if self.is_reached(context.global_step) {
             Self::stop(context);
         }

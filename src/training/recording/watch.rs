@@ -13,6 +13,7 @@ pub trait Watch {
         match fact {
             Fact::Step(step) => self.step(step),
             Fact::Restored(restore) => self.restored(restore),
+            Fact::EndsAt(step) => self.ends_at(*step),
             Fact::Evaluated(evaluation) => self.evaluation(evaluation),
             Fact::Saved { global_step, at } => self.saved(*global_step, *at),
             Fact::NotSaved(failed) => self.not_saved(failed),
@@ -29,6 +30,9 @@ pub trait Watch {
     fn step(&mut self, step: &StepStats) {
         self.update(step.global_step, step.loss, step.ended);
     }
+
+    /// The chief's session is to end at the global step `_last`.
+    fn ends_at(&mut self, _last: u64) {}
 
     /// The model was measured on the test split.
     fn evaluation(&mut self, _: &Evaluation) {}

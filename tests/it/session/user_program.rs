@@ -3,13 +3,14 @@
 #[path = "../../../sims/digits_trainer.rs"]
 pub(crate) mod digits_trainer;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use trainyard::data::Pipeline;
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
-use trainyard::training::SharedRecording;
+use trainyard::training::{SharedRecording, Watch};
 use trainyard::units::Time;
 
 use crate::support::checkers::check;
@@ -219,6 +220,27 @@ fn a_chief_that_the_end_of_its_input_leaves_is_told_how_to_save_its_last_checkpo
     let trained = training.run_program(|task| unclosed_trainer(task, [5, 1000]));
     let says = ["the input `elements` has ended", "close_after", "saves the last checkpoint"];
     assert_error(trained.outcome.result, Code::OutOfRange, &says);
+}
+
+/// Notes at which step a run says that it ends.
+struct Ends(Arc<Mutex<Vec<u64>>>);
+
+impl Watch for Ends {
+    fn ends_at(&mut self, last: u64) {
+        self.0.lock().unwrap().push(last);
+    }
+}
+
+#[test]
+fn the_chief_says_once_at_which_step_its_program_stops_whatever_the_scenario_says() {
+    let ends = Arc::<Mutex<Vec<u64>>>::default();
+    let text = "[cluster]\nps = 1\nworker = 2\n[stop]\nsteps = 1000\n";
+    let trial = Experiment::parse(text.to_owned()).unwrap().trials().unwrap().remove(0);
+    let recording = SharedRecording::showing(Ends(Arc::clone(&ends)));
+    let simulated =
+        trial.simulate_on_servers(recording, |_, task| unclosed_trainer(task, [1000, 1000]));
+    simulated.outcome.result.unwrap();
+    assert_eq!(*ends.lock().unwrap(), [200]);
 }
 
 #[test]
