@@ -32,6 +32,7 @@ mod output;
 mod partitioned_variable;
 mod partitioner;
 mod prune;
+mod read_instead;
 mod received;
 mod resource;
 mod scopes;

@@ -76,6 +76,27 @@ impl LocalSgd {
         own.map(|(own, _)| (Self::center_of(&own.name()), own)).collect()
     }
 
+    /// `outputs` of the model as a checkpoint has it. Where copies and centers only pull each
+    /// other, no copy is at its center: then `outputs` are computed from the centers.
+    ///
+    /// # Errors
+    /// If an output belongs to another graph.
+    #[track_caller]
+    pub(crate) fn at_centers<const N: usize>(
+        graph: &Graph,
+        outputs: [&Output; N],
+    ) -> Result<[Output; N], GraphError> {
+        let copies = graph.shared_replica().and_then(|replica| replica.mode.copies());
+        let pull = |copies: Copies| matches!(copies.exchange, Exchange::Pull { .. });
+        if !copies.is_some_and(pull) {
+            return Ok(outputs.map(Output::clone));
+        }
+        let copies = Self::copies(graph);
+        let with_copy = |center: Variable| Some((copies.get(&center.name())?.clone(), center));
+        let pairs: Vec<_> = graph.variables().into_iter().filter_map(with_copy).collect();
+        graph.read_instead(&pairs, outputs)
+    }
+
     /// Whether the own variable `name` only says when the worker last read the centers: it has no
     /// place in a checkpoint.
     pub(crate) fn notes_a_read(name: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::future::ready;
 
 use crate::graph::{Graph, Output};
+use crate::optimizer::LocalSgd;
 use crate::runtime::{Code, Error, Result};
 
 use super::super::monitored_session::Feeds;
@@ -18,6 +19,9 @@ use crate::tensor::Tensor;
 /// It measures when the training has passed a multiple of its interval. So it skips no
 /// measurement in asynchronous training, where the chief does not see every global step. One that
 /// goes on from a checkpoint is measured at the next multiple after it.
+///
+/// Where workers train copies of their own, it measures the center, as checkpoints have it: under
+/// elastic averaging it reads the center, and in other modes the chief's copy is there by then.
 ///
 /// ```
 /// # use trainyard::prelude::*;
@@ -161,6 +165,7 @@ impl Hook for InMemoryEvaluator {
             return Err(Error::new(Code::InvalidArgument, message));
         }
         self.step = Some(graph.global_step()?.read_again());
+        [self.loss, self.accuracy] = LocalSgd::at_centers(graph, [&self.loss, &self.accuracy])?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Elastic averaging: workers and a center that pull each other.
 
 use trainyard::models::{Model, Null};
+use trainyard::optimizer::LocalTrainOp;
 use trainyard::prelude::*;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
@@ -12,6 +13,23 @@ fn mode(every: u32) -> Mode {
     Mode::ElasticAveraging { every, alpha: 0.25 }
 }
 
+/// A worker that is alone with the center of `w`: the graph, the steps, the worker's own `w`, and
+/// the center.
+fn alone(task: &Task) -> Result<(Graph, LocalTrainOp, Output, Output)> {
+    let g = Graph::new();
+    let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
+    let (train, own, center) = g.with_device_fn(setter, |g| {
+        let own = g.with_local_variables(|g| g.variable("w", &g.constant(1f32)))?;
+        let pairs = [(own.clone(), g.constant(4f32))];
+        let outer = GradientDescent::new(1.0).coordinated(mode(2), 0, 1);
+        let local = LocalSgd::new(GradientDescent::new(0.1), outer, 2);
+        let train = local.apply_gradients(&pairs, &g.global_step()?)?;
+        let center = g.variables().into_iter().find(|v| v.name() == "w/center");
+        Ok((train, own.read(), center.expect("there is a center of each variable").read()))
+    })?;
+    Ok((g, train, own, center))
+}
+
 #[test]
 fn a_worker_and_the_center_move_a_quarter_of_their_distance_towards_each_other() {
     let training = Simulated::new(1, 1, mode(2)).model(Model::Null(Null::scalars(1)));
@@ -19,22 +37,12 @@ fn a_worker_and_the_center_move_a_quarter_of_their_distance_towards_each_other()
         if task.job() == "ps" {
             return task.join().await;
         }
-        let g = Graph::new();
-        let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
-        let (train, own, center) = g.with_device_fn(setter, |g| {
-            let own = g.with_local_variables(|g| g.variable("w", &g.constant(1f32)))?;
-            let pairs = [(own.clone(), g.constant(4f32))];
-            let outer = GradientDescent::new(1.0).coordinated(mode(2), 0, 1);
-            let local = LocalSgd::new(GradientDescent::new(0.1), outer, 2);
-            let train = local.apply_gradients(&pairs, &g.global_step()?)?;
-            let center = g.variables().into_iter().find(|v| v.name() == "w/center");
-            Ok((train, own, center.expect("there is a center of each variable").read()))
-        })?;
+        let (g, train, own, center) = alone(&task)?;
         let mut session = MonitoredSession::builder(&task, g).open().await?;
         let mut values = Vec::new();
         for number in 0..4 {
             session.run().target(train.at(number)).await?;
-            let now = session.raw().run().fetch(&own.read()).fetch(&center).await?;
+            let now = session.raw().run().fetch(&own).fetch(&center).await?;
             values.push((now.scalar::<f32>(0)?, now.scalar::<f32>(1)?));
         }
         // A step moves the worker by -0.4. After the second it is at 0.2, and the center at 1.
@@ -47,6 +55,46 @@ fn a_worker_and_the_center_move_a_quarter_of_their_distance_towards_each_other()
         session.close().await
     });
     assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+}
+
+#[test]
+fn a_program_of_its_own_has_the_center_measured() {
+    let training = Simulated::new(1, 1, mode(2)).model(Model::Null(Null::scalars(1)));
+    let trained = training.run_program(|task| async move {
+        if task.job() == "ps" {
+            return task.join().await;
+        }
+        let (g, train, own, _) = alone(&task)?;
+        // The look after the first exchange ends the training, so that it is the last.
+        let evaluator = InMemoryEvaluator::new(&own, &own).every_steps(1).stop_at_accuracy(0.0);
+        let mut session = MonitoredSession::builder(&task, g).hook(evaluator).open().await?;
+        for number in 0..2 {
+            session.run().target(train.at(number)).await?;
+        }
+        assert!(session.should_stop(), "it was measured");
+        session.close().await
+    });
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    let measured = trained.evaluation.expect("it was measured");
+    assert!((measured.loss - 0.8).abs() < 1e-6, "the worker's own is at 0.4: {measured:?}");
+}
+
+#[test]
+fn a_look_during_the_training_measures_the_model_that_is_saved() {
+    // A center that hardly moves never gets there; the copies, which hardly feel it, soon do.
+    let reached = |alpha: &str| {
+        let text = format!(
+            "seed = 3\n[cluster]\nps = 2\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 32\n\
+             optimizer = {{ rule = 'adam', learning_rate = 0.01 }}\n[stop]\nsteps = 200\n\
+             accuracy = 0.8\nevaluate_every = 20\n[[run]]\nname = 'only'\n\
+             mode = {{ elastic_averaging = {{ every = 4, alpha = {alpha} }} }}\n"
+        );
+        let said = trainyard(&["sim", &scenario("looks_at_the_center", &text), "--json"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        result["runs"][0]["seconds_to_target"].as_f64().is_some()
+    };
+    assert_eq!([reached("1e-6"), reached("0.45")], [false, true]);
 }
 
 #[test]
