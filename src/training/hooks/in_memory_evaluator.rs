@@ -48,6 +48,8 @@ pub struct InMemoryEvaluator {
     step: Option<Output>,
     /// The number of the last evaluated round; none before the first session.
     rounds: Option<u64>,
+    /// The global step that was measured last in this session.
+    measured: Option<u64>,
     /// Whether an evaluation has ended the training.
     has_ended_it: bool,
 }
@@ -74,6 +76,7 @@ impl InMemoryEvaluator {
             stops_if_not_finite: false,
             step: None,
             rounds: None,
+            measured: None,
             has_ended_it: false,
         }
     }
@@ -122,8 +125,8 @@ impl InMemoryEvaluator {
         global_step.saturating_mul(of_a_step).checked_div(every).unwrap_or(0)
     }
 
-    /// Measures and reports. If only shapes are computed there is nothing to report, but it takes
-    /// the same time.
+    /// Measures and reports. If only shapes are computed, or the step is the one that was measured
+    /// before, there is nothing to report, but it takes the same time.
     async fn evaluate(&mut self, context: &HookContext<'_>) -> Result<()> {
         let step = self.step.as_ref().expect("a hook begins before it evaluates");
         let mut run = context.session.run();
@@ -144,6 +147,10 @@ impl InMemoryEvaluator {
             let message = "the accuracy of the evaluation is not a number; are there no samples to \
                            evaluate on?";
             return Err(Error::new(Code::InvalidArgument, message));
+        }
+        // Only now is it known whether others have changed the model since the look before.
+        if self.measured.replace(evaluation.global_step) == Some(evaluation.global_step) {
+            return Ok(());
         }
         context.task.report_evaluation(evaluation);
         let has_diverged = self.stops_if_not_finite && !evaluation.loss.is_finite();
@@ -174,6 +181,7 @@ impl Hook for InMemoryEvaluator {
         // has undone is measured again.
         let round = self.round(context.global_step);
         self.rounds = Some(self.rounds.map_or(round, |measured| measured.min(round)));
+        self.measured = None;
         Box::pin(ready(Ok(())))
     }
 
