@@ -133,7 +133,8 @@ pub enum MasterMessage {
         graph: GraphHandle,
         /// The fetched values in the order of the partition's fetches.
         outcome: Result<Values, Box<Error>>,
-        /// The time of its kernels, as if they had run without a pause until the last ended.
+        /// The time of its kernels, as if they had run without a pause until the last ended. Where
+        /// the master is of the same task, updates that wait for no others are among them.
         computed: Option<(Time, Time)>,
     },
     /// Worker: when the operations of a partition ran, just before its `GraphDone`, if that was

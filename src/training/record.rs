@@ -87,8 +87,9 @@ pub struct StepStats {
     /// The time when it was done.
     pub ended: Time,
     /// The time of its kernels on the worker, if any ran: it ends with the last of them, and is as
-    /// long as all of them took together. Of several devices of the worker, each with such a time,
-    /// it is from the earliest beginning to the latest end.
+    /// long as all of them took together. Updates of variables that the worker itself holds are
+    /// among them, unless they wait for others' gradients. Of several devices of the worker, each
+    /// with such a time, it is from the earliest beginning to the latest end.
     pub computed: Option<(Time, Time)>,
     /// The loss: of what the step fetched, the value that an optimizer minimizes, else one that was
     /// differentiated by variables, else the first f32 scalar. None if it fetched no f32 scalar, or

@@ -1,8 +1,9 @@
 //! The laws of workers' step times, fitted to the steps of earlier runs.
 //!
-//! A step's time here is that of its kernels on the worker: what a scenario's `step_time` draws. Of
-//! the laws with two parameters the likelier one is taken; where its distribution differs too much
-//! from what was measured, the law is what was measured.
+//! A step's time here is that of its kernels on the worker: what a scenario's `step_time` draws, if
+//! the worker holds no variables, whose updates would be among the kernels. Of the laws with two
+//! parameters the likelier one is taken; where its distribution differs too much from what was
+//! measured, the law is what was measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -34,9 +34,11 @@ pub(super) struct RunningPartition {
     pub(super) executor: Executor,
     /// Its conditions and loops that run as steps.
     pub(super) flows: Vec<RunningFlow>,
-    /// When the device was given the kernels that it runs.
+    /// The number of batches of kernels, and of own updates, that the devices have.
+    pub(super) pieces: usize,
+    /// When the devices were given the first of these pieces.
     pub(super) launched: Time,
-    /// The time of the kernels that have run, as if they had run without a pause.
+    /// The time of the pieces that are done, as if they had been done without a pause.
     pub(super) computed: Option<(Time, Time)>,
     /// The times of its operations, if they are recorded.
     pub(super) trace: Option<Box<Trace>>,
@@ -88,13 +90,14 @@ impl Worker {
             executor.receive(arrival);
         }
         let trace = is_traced.then(Box::default);
-        let (flows, launched, computed) = (Vec::new(), Time::ZERO, None);
+        let (flows, pieces, launched, computed) = (Vec::new(), 0, Time::ZERO, None);
         let running = RunningPartition {
             graph,
             master,
             origin,
             executor,
             flows,
+            pieces,
             launched,
             computed,
             trace,
@@ -168,15 +171,19 @@ impl Worker {
     }
 
     pub(super) fn served(&mut self, mut served: Vec<Served>) {
+        let (now, local) = (self.clock.now(), self.link.local());
         let mut touched = SmallVec::<[StepPart; 4]>::new();
         for Served { ticket, outcome } in served.drain(..) {
             let part = StepPart { step: ticket.step, device: ticket.device };
             let Some(step) = self.steps.get_mut(&part) else { continue };
             match outcome {
                 Ok(outputs) => {
+                    if step.is_own_update(ticket.node, local) {
+                        step.end_piece(now);
+                    }
                     step.executor.served(ticket.node, outputs);
                     if let Some(trace) = &mut step.trace {
-                        trace.end(&[ticket.node], self.clock.now());
+                        trace.end(&[ticket.node], now);
                     }
                 }
                 Err(error) => {
@@ -215,6 +222,9 @@ impl Worker {
         let kernels = batch.as_ref().map_or(0, |batch| batch.nodes.len());
         let operations = ready.state_requests.len() + kernels + ready.flows.len();
         if !ready.state_requests.is_empty() {
+            let asked = ready.state_requests.iter().map(|request| request.ticket.node);
+            let updates = asked.filter(|node| running.is_own_update(*node, link.local())).count();
+            running.begin_pieces(updates, clock.now());
             running.ask(&mut ready.state_requests, &link.actors);
         }
         for (node, inputs) in ready.flows.drain(..) {
@@ -225,7 +235,7 @@ impl Worker {
         }
         device.operate(operations);
         if let Some(batch) = batch {
-            running.launched = clock.now();
+            running.begin_pieces(1, clock.now());
             let origin = running.origin;
             self.launch(batch, origin);
         } else if running.executor.is_finished() {

@@ -59,6 +59,21 @@ fn two_workers_learn_in_every_way_what_a_parameter_server_teaches_them_to_the_la
     }
 }
 
+#[test]
+fn what_an_update_of_a_workers_mirrors_takes_longer_its_kernels_take_longer() {
+    let times = |rule: &str| {
+        let slow = "[compute]\nmemory = \"100MB/s\"";
+        let simulated = trial(2, &by("ring", rule), slow).simulate(&train);
+        let last = simulated.recording.steps().last().unwrap();
+        let whole = last.ended.since(last.started);
+        [whole, last.compute_time().unwrap()].map(|time| time.as_secs_f64())
+    };
+    let descent = times("optimizer = { rule = \"gradient_descent\", learning_rate = 0.1 }");
+    let adam = times(RULES[2]);
+    let [whole, computed] = [0, 1].map(|part| adam[part] - descent[part]);
+    assert!(whole > 1e-4 && (computed / whole - 1.0).abs() < 0.05, "{computed} of {whole} s");
+}
+
 /// Bounds that most gradients exceed.
 const CLIPPED: [&str; 3] = [
     "optimizer = { rule = \"adagrad\", learning_rate = 0.05, clip_global_norm = 0.1 }",

@@ -12,7 +12,7 @@ use trainyard::runtime::Encoding;
 use trainyard::simulation::{FaultKind, Trigger};
 use trainyard::sync::Mode;
 use trainyard::training::{StepStats, train};
-use trainyard::units::Time;
+use trainyard::units::{BytesPerSecond, Time};
 
 use crate::support::fixture::{both, cluster, on_actix};
 use crate::support::simulated::{Simulated, Trained};
@@ -88,6 +88,20 @@ fn assert_close(found: &[f32], expected: [f32; 2]) {
     let is_close =
         found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6);
     assert!(is_close, "{found:?}, expected {expected:?}");
+}
+
+#[test]
+fn the_update_of_a_workers_own_copy_is_a_kernel_of_its_step() {
+    // Adam moves several times as many bytes as the gradient's only operation.
+    let model = Model::Null(Null { elements: 1 << 18, ..Null::scalars(1) });
+    let training = Simulated::new(1, 2, average(4)).model(model).adam(0.1).shapes();
+    let trained = training.memory(BytesPerSecond(1e9)).steps(3).run();
+    let between = trained.steps.iter().filter(|step| step.is_local && step.local_step > 0);
+    assert!(between.clone().count() >= 10, "{:?}", trained.steps);
+    for step in between {
+        let (whole, computed) = (step.ended.since(step.started), step.compute_time().unwrap());
+        assert!(computed <= whole && computed > whole.mul_f64(0.99), "it waits: {step:?}");
+    }
 }
 
 #[test]

@@ -81,6 +81,7 @@ settings! {
     seed(seed: u64) cluster.seed = seed;
     steps(steps: u64) settings.stop.steps = Some(steps);
     step_time(law: Law) cluster.hardware.compute.step_time = Some(law);
+    memory(memory: BytesPerSecond) cluster.hardware.compute.memory = memory;
     stop_cost(cost: Duration) cluster.hardware.compute.stop_cost = cost;
     noise(noise: Vec<Noise>) cluster.hardware.noise = noise;
     latency(latency: Duration) cluster.hardware.network.latency = latency;
