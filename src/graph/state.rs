@@ -79,6 +79,8 @@ pub(super) struct State {
     /// The operation that sets a worker's own variables to those that all workers share, if workers
     /// train copies of their own.
     pub(super) settle: Option<OpId>,
+    /// Whether updates go on while the chief takes no step.
+    pub(super) updates_without_chief: bool,
     /// Whether new variables are local to each worker.
     pub(super) is_local: bool,
     /// The rule by which the weights of new layers are cut into shards.

@@ -51,6 +51,16 @@ impl Graph {
         self.state().ends.insert(op.op_id(), tells.map(Output::edge));
     }
 
+    /// Notes that updates go on while the chief takes no step: its fence can't hold them off.
+    pub(crate) fn note_updates_without_chief(&self) {
+        self.state().updates_without_chief = true;
+    }
+
+    /// Whether updates go on while the chief takes no step.
+    pub(crate) fn has_updates_without_chief(&self) -> bool {
+        self.state().updates_without_chief
+    }
+
     /// The outputs of the end of a training step: the global step after it, its staleness, and
     /// whether its gradient counts.
     pub(super) fn told_of_step(&self, end: OpId) -> [Edge; 3] {

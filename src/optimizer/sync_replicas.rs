@@ -20,7 +20,8 @@
 //! | if too few workers are left, they wait until the chief ends | workers that have left are not waited for |
 //!
 //! Checkpoints contain the variables, but neither the tokens nor the accumulators; a training that
-//! goes on from a checkpoint begins with new tokens.
+//! goes on from a checkpoint begins with new tokens. If R is less than N, an update may be under way
+//! while the chief saves: then checkpoints are fuzzy, as in TensorFlow.
 
 use crate::graph::{
     ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
@@ -167,6 +168,9 @@ impl SyncReplicas {
         let collectors = pairs.iter().map(Collector::of).collect::<Result<Vec<_>, _>>()?;
         let train_op = train_op(pairs, &collectors, &tokens, &local_step)?;
         let sync_op = self.sync_op(pairs, &collectors, &tokens, global_step)?;
+        if self.replicas_to_aggregate < self.total_num_replicas {
+            graph.note_updates_without_chief();
+        }
         let local_init = local_step.assign(&global_step.read())?;
         let mut chief_init = vec![local_init.clone()];
         for collector in &collectors {

@@ -18,7 +18,9 @@ pub enum Consistency {
     #[default]
     Consistent,
     /// Each variable has the value of the moment at which it was read, as in TensorFlow, also in
-    /// the last checkpoint. No worker is held.
+    /// the last checkpoint. No worker is held. So are all checkpoints of a
+    /// [`SyncReplicas`](crate::optimizer::SyncReplicas) whose updates take fewer gradients than
+    /// there are replicas: they go on while the chief saves.
     Fuzzy,
 }
 

@@ -268,6 +268,13 @@ fn is_of_model(name: &str, trained: &BTreeSet<String>) -> bool {
 
 impl Hook for CheckpointSaver {
     fn begin(&mut self, task: &Task, graph: &Graph) -> Result<()> {
+        if graph.has_updates_without_chief() && self.consistency == Consistency::Consistent {
+            tracing::info!(
+                "checkpoints are fuzzy: with `replicas_to_aggregate` below `total_num_replicas`, \
+                 updates go on while the chief saves"
+            );
+            self.consistency = Consistency::Fuzzy;
+        }
         let others = task.replica().filter(|replica| replica.workers > 1);
         let held = others.filter(|_| self.consistency == Consistency::Consistent);
         let fence = held.map(|replica| graph.fence(replica)).transpose()?;

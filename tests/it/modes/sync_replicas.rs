@@ -350,6 +350,17 @@ fn a_training_goes_on_from_its_checkpoint_with_new_tokens_after_a_parameter_serv
 }
 
 #[test]
+fn updates_that_go_on_while_the_chief_saves_cost_no_checkpoint() {
+    let training = digits(3, 300).checkpoints(&Memory::default(), 1);
+    let trained = by_tokens(&training, None, 2);
+    let own = of_worker(&trained, 0);
+    // After a save that has failed there is a new session, and before it a pause.
+    let pause = Duration::from_millis(100);
+    let paused = own.windows(2).find(|pair| pair[1].ended.since(pair[0].ended) >= pause);
+    assert!(paused.is_none(), "{paused:?}");
+}
+
+#[test]
 fn an_update_that_is_lost_while_the_chief_waits_for_its_token_does_not_hold_up_the_training() {
     for millis in 10..20 {
         let lasts = Duration::from_secs(3);
