@@ -155,8 +155,7 @@ impl Optimizer {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<TrainOp, GraphError> {
-        let read = When { global_step: &global_step.read(), versions: &[] };
-        train_op(self, &as_gradients(pairs), global_step, read)
+        apply_gradients_by(&[(self.clone(), as_gradients(pairs))], global_step)
     }
 
     /// The same for the gradients of mirrored towers: each tower updates its own variables. The
@@ -248,6 +247,20 @@ pub(crate) fn gradients_of(loss: &Output) -> Result<Vec<(Variable, Gradient)>, G
     let gradients = variable_gradients(loss, &variables)?;
     loss.graph().minimizes(loss);
     Ok(variables.into_iter().zip(gradients).filter_map(|(v, g)| Some((v, g?))).collect())
+}
+
+/// The variables of a training operation that one optimizer updates, with their gradients.
+pub(crate) type Part = (Optimizer, Vec<(Variable, Gradient)>);
+
+/// As [`Optimizer::apply_gradients`], with an optimizer for each list of variables. The optimizers
+/// are those of one worker.
+#[track_caller]
+pub(crate) fn apply_gradients_by(
+    parts: &[Part],
+    global_step: &Variable,
+) -> Result<TrainOp, GraphError> {
+    let read = When { global_step: &global_step.read(), versions: &[] };
+    train_op(parts, global_step, read)
 }
 
 /// Converts `pairs` with gradients of either form to one type.

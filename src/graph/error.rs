@@ -162,6 +162,9 @@ pub enum GraphProblem {
     /// The loss does not depend on any of the variables.
     #[error("no gradient for any variable: the loss does not depend on one that is trainable")]
     NoGradients,
+    /// Two optimizers of a training operation are to update one variable.
+    #[error("two optimizers are to update the variable `{0}`; leave it in one of the lists")]
+    TwoOptimizers(String),
     /// Another error that the program met while it built the graph.
     #[error(transparent)]
     Other(#[from] OtherError),

@@ -25,11 +25,14 @@ mod last_read;
 
 use std::collections::BTreeMap;
 
-use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Target, Variable};
+use crate::graph::{Gradient, Graph, GraphError, GraphProblem, Output, Replica, Target, Variable};
 use crate::sync::{Copies, Exchange, Mode};
 
 use super::train_op::{When, train_op};
-use super::{GradientDescent, Momentum, Optimizer, TrainOp, as_gradients};
+use super::{
+    GradientDescent, Momentum, Optimizer, Part, TrainOp, apply_gradients_by, as_gradients,
+    gradients_of,
+};
 use last_read::LastRead;
 
 /// An optimizer of a worker's own variables, with one that applies what the workers have learnt,
@@ -51,7 +54,6 @@ impl LocalSgd {
     pub fn new(inner: impl Into<Optimizer>, outer: impl Into<Optimizer>, every: u32) -> Self {
         assert!(every > 0, "there is a step between one average and the next");
         let (inner, outer) = (inner.into(), outer.into());
-        let inner = inner.coordinated(Mode::Async, outer.replica.worker, outer.replica.workers);
         let copies = outer.replica.mode.copies();
         let exchange = copies.map_or(Exchange::Begin, |copies| copies.exchange);
         Self { inner, outer, every, exchange }
@@ -124,7 +126,7 @@ impl LocalSgd {
         loss: &Output,
         global_step: &Variable,
     ) -> Result<LocalTrainOp, GraphError> {
-        self.train_op(global_step, |local_step| self.inner.minimize(loss, local_step))
+        self.apply_gradients(&gradients_of(loss)?, global_step)
     }
 
     /// The second half of [`LocalSgd::minimize`].
@@ -137,7 +139,7 @@ impl LocalSgd {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<LocalTrainOp, GraphError> {
-        self.train_op(global_step, |local_step| self.inner.apply_gradients(pairs, local_step))
+        self.apply_gradients_by(vec![(self.inner.clone(), as_gradients(pairs))], global_step)
     }
 
     /// The global step when the worker read the centers: one that pulls reads them after its
@@ -162,11 +164,11 @@ impl LocalSgd {
     }
 
     /// The number of the step that a worker begins with, 0 unless others have trained before it:
-    /// then it takes its place in the schedule of the learning rate.
+    /// then it takes its place in the schedules of the learning rates.
     #[track_caller]
-    fn first_step(&self, global_step: &Variable) -> Result<Output, GraphError> {
+    fn first_step(&self, global_step: &Variable, parts: &[Part]) -> Result<Output, GraphError> {
         let graph = global_step.graph();
-        if self.inner.learning_rate.constant().is_some() {
+        if parts.iter().all(|(inner, _)| inner.learning_rate.constant().is_some()) {
             return Ok(graph.constant(0i64)); // no schedule
         }
         let steps = global_step.read().mul(&graph.constant(i64::from(self.every)))?;
@@ -179,19 +181,25 @@ impl LocalSgd {
         }
     }
 
+    /// As [`LocalSgd::apply_gradients`], with an inner optimizer for each list of variables.
     #[track_caller]
-    fn train_op(
+    pub(crate) fn apply_gradients_by(
         &self,
+        mut parts: Vec<Part>,
         global_step: &Variable,
-        build: impl FnOnce(&Variable) -> Result<TrainOp, GraphError>,
     ) -> Result<LocalTrainOp, GraphError> {
         let graph = global_step.graph();
+        let Replica { worker, workers, .. } = self.outer.replica;
+        for (inner, _) in &mut parts {
+            inner.replica = Replica { worker, workers, mode: Mode::Async };
+        }
         let variables = graph.trainable_variables();
         if let Some(shared) = variables.iter().find(|variable| !variable.spec().is_local) {
             return Err(GraphError::new("LocalSgd", GraphProblem::NotLocal(shared.name())));
         }
-        let local_step = graph.local_variable(Self::LOCAL_STEP, &self.first_step(global_step)?)?;
-        let step = build(&local_step)?;
+        let local_step =
+            graph.local_variable(Self::LOCAL_STEP, &self.first_step(global_step, &parts)?)?;
+        let step = apply_gradients_by(&parts, &local_step)?;
         let mut copies = Vec::with_capacity(variables.len());
         for own in variables {
             copies.push(OwnCopy::new(own, self.exchange)?);
@@ -204,7 +212,8 @@ impl LocalSgd {
         let read = self.read_of_global_step(global_step, &step, last.as_ref())?;
         let versions = last.as_ref().map(LastRead::read_versions).unwrap_or_default();
         let read = When { global_step: &read, versions: &versions };
-        let round = train_op(&self.outer, &as_gradients(&sent), global_step, read)?;
+        let outer = [(self.outer.clone(), as_gradients(&sent))];
+        let round = train_op(&outer, global_step, read)?;
         let after = [round.target()];
         let begin_again = |g: &Graph| begin_again(g, &copies, last.as_ref());
         let go_on = match self.exchange {

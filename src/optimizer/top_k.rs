@@ -23,28 +23,33 @@ use super::TrainOp;
 /// mostly its header.
 const LEAST: usize = 64;
 
-/// The gradients of a step as they are sent, and their residuals.
+/// The residuals of the gradients of a step that are sent in part.
+#[derive(Default)]
 pub(super) struct Selection {
-    pub(super) pairs: Vec<(Variable, Gradient)>,
-    /// The residuals by variable: the residual, its value as read, and its next value.
+    /// For each such gradient: the residual, its value as read, and its next value.
     left: Vec<(Variable, Output, Output)>,
 }
 
 impl Selection {
-    /// Selects the share `fraction` of the elements of each of `pairs`.
+    /// Selects the share `fraction` of the elements of each of `pairs`. Returns the gradients as
+    /// they are sent.
     #[track_caller]
-    pub(super) fn of(pairs: &[(Variable, Gradient)], fraction: f64) -> Result<Self, GraphError> {
-        let mut selection = Self { pairs: Vec::with_capacity(pairs.len()), left: Vec::new() };
+    pub(super) fn sent_of(
+        &mut self,
+        pairs: &[(Variable, Gradient)],
+        fraction: f64,
+    ) -> Result<Vec<(Variable, Gradient)>, GraphError> {
+        let mut sent = Vec::with_capacity(pairs.len());
         for (variable, gradient) in pairs {
             let gradient = match gradient {
                 Gradient::Dense(dense) if variable.spec().shape.elements() >= LEAST => {
-                    Gradient::Dense(selection.select(variable, dense, fraction)?)
+                    Gradient::Dense(self.select(variable, dense, fraction)?)
                 }
                 other => other.clone(),
             };
-            selection.pairs.push((variable.clone(), gradient));
+            sent.push((variable.clone(), gradient));
         }
-        Ok(selection)
+        Ok(sent)
     }
 
     /// The sparse gradient, restored at the task of `variable`, of what is selected from `gradient`

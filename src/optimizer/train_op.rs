@@ -1,8 +1,11 @@
 //! The operations of a training step: clip, update each variable, count the step.
 
 mod mirrored;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::graph::{
@@ -13,7 +16,7 @@ use crate::tensor::Shape;
 
 use super::rules::check_rule;
 use super::top_k::Selection;
-use super::{Optimizer, misfit};
+use super::{Optimizer, Part, misfit};
 pub(super) use mirrored::mirrored_train_op;
 
 /// When a step read what its gradients are of.
@@ -36,44 +39,75 @@ impl When<'_> {
     }
 }
 
-/// Creates the operation of a training step that applies these gradients, of what was `read`.
+/// Creates the operation of a training step that applies the gradients of all `parts`, of what was
+/// `read`. The optimizers are those of one worker.
 #[track_caller]
 pub(super) fn train_op(
-    optimizer: &Optimizer,
-    pairs: &[(Variable, Gradient)],
+    parts: &[Part],
     global_step: &Variable,
     read: When<'_>,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
-    check_rule(&optimizer.rule)?;
-    if let Some(why) = misfit(&optimizer.rule, optimizer.replica.mode) {
-        return Err(GraphError::new("apply_gradients", GraphProblem::RuleInMode(why)));
-    }
-    if pairs.is_empty() {
+    check_parts(&graph, parts)?;
+    let Some((Optimizer { replica, .. }, _)) = parts.first() else {
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
-    }
-    for (variable, gradient) in pairs {
-        graph.check_own_variable("apply_gradients", variable)?;
-        for part in gradient.parts() {
-            graph.check_own("apply_gradients", part)?;
-        }
-    }
-    let clipped = optimizer.clip.map(|clip| clip.apply(pairs)).transpose()?;
-    let pairs = clipped.map_or(Cow::Borrowed(pairs), Cow::Owned);
-    let replica = optimizer.replica;
-    let vote = replica.mode.needs().has_votes().then(|| Vote::of(&pairs, read));
-    let selection = optimizer.top_k.map(|fraction| Selection::of(&pairs, fraction)).transpose()?;
-    let rate = Rate::of(&optimizer.learning_rate, global_step)?;
-    let builder = TrainOpBuilder { graph: &graph, replica, global_step, read, rate };
-    let pairs = selection.as_ref().map_or(&*pairs, |selection| &selection.pairs);
-    let step = match vote {
-        Some(vote) => builder.vote(&vote, &optimizer.rule, pairs)?,
-        None => builder.commit_after(&builder.updates(&optimizer.rule, pairs, None)?)?,
     };
-    match selection {
-        Some(selection) => selection.keep_what_is_left(step),
-        None => Ok(step),
+    let mut clipped = Vec::with_capacity(parts.len());
+    for (optimizer, pairs) in parts {
+        clipped.push(match optimizer.clip {
+            Some(clip) => Cow::Owned(clip.apply(pairs)?),
+            None => Cow::Borrowed(&**pairs),
+        });
     }
+    let votes = replica.mode.needs().has_votes();
+    let vote = votes.then(|| Vote::of(clipped.iter().flat_map(|pairs| pairs.iter()), read));
+    let mut selection = Selection::default();
+    let mut updated = Vec::with_capacity(parts.len());
+    for ((optimizer, _), pairs) in parts.iter().zip(clipped) {
+        let pairs = match optimizer.top_k {
+            Some(fraction) => Cow::Owned(selection.sent_of(&pairs, fraction)?),
+            None => pairs,
+        };
+        let rate = Rate::of(&optimizer.learning_rate, global_step)?;
+        updated.push(Updated { rule: &optimizer.rule, rate, pairs });
+    }
+    let builder = TrainOpBuilder { graph: &graph, replica: *replica, global_step, read };
+    let step = match vote {
+        Some(vote) => builder.vote(&vote, &updated)?,
+        None => builder.commit_after(&builder.updates(&updated, None)?)?,
+    };
+    match parts.iter().any(|(optimizer, _)| optimizer.top_k.is_some()) {
+        true => selection.keep_what_is_left(step),
+        false => Ok(step),
+    }
+}
+
+/// Checks what each of `parts` is given: one part alone has a variable.
+#[track_caller]
+fn check_parts(graph: &Graph, parts: &[Part]) -> Result<(), GraphError> {
+    let mut all = BTreeSet::new();
+    for (optimizer, pairs) in parts {
+        check_rule(&optimizer.rule)?;
+        if let Some(why) = misfit(&optimizer.rule, optimizer.replica.mode) {
+            return Err(GraphError::new("apply_gradients", GraphProblem::RuleInMode(why)));
+        }
+        if pairs.is_empty() {
+            return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
+        }
+        for (variable, gradient) in pairs {
+            graph.check_own_variable("apply_gradients", variable)?;
+            for part in gradient.parts() {
+                graph.check_own("apply_gradients", part)?;
+            }
+        }
+        let is_taken = |(variable, _): &&(Variable, _)| all.contains(&variable.op_id());
+        if let Some((variable, _)) = pairs.iter().find(is_taken) {
+            let twice = GraphProblem::TwoOptimizers(variable.name());
+            return Err(GraphError::new("apply_gradients", twice));
+        }
+        all.extend(pairs.iter().map(|(variable, _)| variable.op_id()));
+    }
+    Ok(())
 }
 
 /// The operation of a training step, with its outputs.
@@ -138,15 +172,25 @@ struct Vote {
 }
 
 impl Vote {
-    fn of(pairs: &[(Variable, Gradient)], read: When<'_>) -> Self {
+    fn of<'a>(
+        pairs: impl Iterator<Item = &'a (Variable, Gradient)> + Clone,
+        read: When<'_>,
+    ) -> Self {
         let versions =
-            pairs.iter().flat_map(|(variable, gradient)| read.versions(variable, gradient));
-        let parts = pairs.iter().flat_map(|(_, gradient)| gradient.parts());
+            pairs.clone().flat_map(|(variable, gradient)| read.versions(variable, gradient));
+        let parts = pairs.flat_map(|(_, gradient)| gradient.parts());
         Self {
             versions: versions.map(|version| version.edge()).collect(),
             computed: parts.map(|part| part.edge().op).collect(),
         }
     }
+}
+
+/// The variables that one optimizer updates, with the gradients that are sent.
+struct Updated<'a> {
+    rule: &'a UpdateRule,
+    rate: Rate,
+    pairs: Cow<'a, [(Variable, Gradient)]>,
 }
 
 /// The operations of one training step while they are created.
@@ -155,25 +199,19 @@ struct TrainOpBuilder<'a> {
     replica: Replica,
     global_step: &'a Variable,
     read: When<'a>,
-    rate: Rate,
 }
 
 impl TrainOpBuilder<'_> {
     /// Updates all variables as the task of the global step decides, which is asked while the
     /// gradients are on their way.
     #[track_caller]
-    fn vote(
-        &self,
-        vote: &Vote,
-        rule: &UpdateRule,
-        pairs: &[(Variable, Gradient)],
-    ) -> Result<TrainOp, GraphError> {
+    fn vote(&self, vote: &Vote, updated: &[Updated<'_>]) -> Result<TrainOp, GraphError> {
         // Before the vote: if the last version makes both ready at once, they run in this order.
         let stops = self.replica.mode.needs().stops_late();
         let begin = stops.then(|| self.begin(&vote.versions)).transpose()?;
         let commit = self.commit(&vote.versions, &vote.computed)?;
         let output = |index| commit.output(index).expect("a step that votes is told four things");
-        let mut before = self.updates(rule, pairs, Some(&output(VERDICT)))?;
+        let mut before = self.updates(updated, Some(&output(VERDICT)))?;
         before.push(begin.map_or(Ok(commit.op_id()), |begin| self.counted(begin, &commit))?);
         let before: Vec<Target> =
             before.into_iter().map(|id| Target::new(self.graph.clone(), id)).collect();
@@ -218,13 +256,14 @@ impl TrainOpBuilder<'_> {
     #[track_caller]
     fn updates(
         &self,
-        rule: &UpdateRule,
-        pairs: &[(Variable, Gradient)],
+        updated: &[Updated<'_>],
         verdict: Option<&Output>,
     ) -> Result<Vec<OpId>, GraphError> {
-        let mut updates = Vec::with_capacity(pairs.len());
-        for (variable, gradient) in pairs {
-            updates.push(self.update(rule, variable, gradient, verdict)?);
+        let mut updates = Vec::new();
+        for by in updated {
+            for (variable, gradient) in by.pairs.iter() {
+                updates.push(self.update(by, variable, gradient, verdict)?);
+            }
         }
         Ok(updates)
     }
@@ -233,16 +272,16 @@ impl TrainOpBuilder<'_> {
     #[track_caller]
     fn update(
         &self,
-        rule: &UpdateRule,
+        by: &Updated<'_>,
         variable: &Variable,
         gradient: &Gradient,
         verdict: Option<&Output>,
     ) -> Result<OpId, GraphError> {
         let mut variables = vec![variable.op_id()];
-        for slot in rule.slots() {
+        for slot in by.rule.slots() {
             variables.push(create_slot(self.graph, slot, variable)?.op_id());
         }
-        let mut inputs = vec![self.rate.beside(variable)?];
+        let mut inputs = vec![by.rate.beside(variable)?];
         inputs.extend(gradient.parts().iter().map(|part| part.edge()));
         let replica = Some(self.replica).filter(|replica| replica.mode.needs().has_version());
         if replica.is_some() {
@@ -256,7 +295,7 @@ impl TrainOpBuilder<'_> {
             inputs: &inputs,
             variables: &variables,
             colocated_with: Some(variable.op_id()),
-            ..NewOperation::of(Op::ApplyGradient { rule: rule.clone(), is_sparse, replica })
+            ..NewOperation::of(Op::ApplyGradient { rule: by.rule.clone(), is_sparse, replica })
         })
     }
 
@@ -279,6 +318,7 @@ impl TrainOpBuilder<'_> {
 }
 
 /// The learning rate of a step.
+#[derive(Clone)]
 enum Rate {
     Constant(f32),
     /// Computed from the global step: once, by the worker, who sends it to the tasks of the

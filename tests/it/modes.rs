@@ -13,6 +13,7 @@ mod read_ahead;
 mod repeats;
 mod rounds;
 mod server_queue;
+mod several_optimizers;
 mod staleness;
 mod sync_replicas;
 mod trainings;

@@ -6,7 +6,9 @@
 //! whatever befalls another task meanwhile. The other towers' mirrors may then lack an update, or
 //! have one too many: they are set to the first tower's before anything else is done.
 
-use super::{Optimizer, Rate, TrainOp, TrainOpBuilder, When, check_rule, create_slot};
+use std::borrow::Cow;
+
+use super::{Optimizer, Rate, TrainOp, TrainOpBuilder, Updated, When, check_rule, create_slot};
 use crate::graph::{
     Gradient, Graph, GraphError, MirroredGradients, Name, NewOperation, Op, OpId, Replica, Target,
     Variable,
@@ -29,16 +31,18 @@ pub(in crate::optimizer) fn mirrored_train_op(
     let rate = Rate::of(&optimizer.learning_rate, global_step)?;
     // An update of a variable that only this client trains.
     let read = When { global_step: &global_step.read(), versions: &[] };
-    let mut builder = TrainOpBuilder { graph, replica: Replica::ALONE, global_step, read, rate };
+    let mut builder = TrainOpBuilder { graph, replica: Replica::ALONE, global_step, read };
     let (mut first, mut others) = (Vec::new(), Vec::new());
     for (tower, pairs) in towers.iter().enumerate() {
+        let updated =
+            [Updated { rule: &optimizer.rule, rate: rate.clone(), pairs: Cow::Borrowed(pairs) }];
         if tower == 0 {
             let computed = computed(graph, pairs)?;
-            let build = |_: &Graph| builder.updates(&optimizer.rule, pairs, None);
+            let build = |_: &Graph| builder.updates(&updated, None);
             first = graph.with_control_dependencies(&[&computed], build)?;
             continue;
         }
-        others.extend(builder.updates(&optimizer.rule, pairs, None)?);
+        others.extend(builder.updates(&updated, None)?);
         for ((mirror, _), (primary, _)) in pairs.iter().zip(&towers[0]) {
             for slot in optimizer.rule.slots() {
                 let slots = [mirror, primary].map(|variable| create_slot(graph, slot, variable));

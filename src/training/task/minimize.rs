@@ -3,7 +3,9 @@
 use crate::graph::{
     Gradient, Graph, GraphError, GraphProblem, MirroredGradients, Output, Replica, Variable,
 };
-use crate::optimizer::{LocalSgd, Optimizer, TrainOp, as_gradients, gradients_of};
+use crate::optimizer::{
+    LocalSgd, Optimizer, Part, TrainOp, apply_gradients_by, as_gradients, gradients_of,
+};
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Copies;
 
@@ -25,7 +27,7 @@ impl Task {
         optimizer: impl Into<Optimizer>,
         loss: &Output,
     ) -> Result<TrainOp, GraphError> {
-        self.train_op(optimizer.into(), &gradients_of(loss)?)
+        self.train_op(vec![(optimizer.into(), gradients_of(loss)?)])
     }
 
     /// The second half of [`Task::minimize`], for gradients that the program has changed, or of
@@ -55,7 +57,38 @@ impl Task {
         optimizer: impl Into<Optimizer>,
         pairs: &[(Variable, G)],
     ) -> Result<TrainOp, GraphError> {
-        self.train_op(optimizer.into(), &as_gradients(pairs))
+        self.train_op(vec![(optimizer.into(), as_gradients(pairs))])
+    }
+
+    /// As [`Task::apply_gradients`], with an optimizer for each list of variables: one training
+    /// operation, which counts one step in every mode. Each optimizer clips its own gradients.
+    /// (TensorFlow groups the operations of its optimizers, as `DNNLinearCombinedClassifier` does.)
+    ///
+    /// ```
+    /// use trainyard::graph::variable_gradients;
+    /// use trainyard::prelude::*;
+    ///
+    /// /// Trains the variables whose names begin with `wide` by FTRL, and the others by Adagrad.
+    /// fn train(task: &Task, loss: &Output) -> Result<TrainOp, GraphError> {
+    ///     let variables = loss.graph().trainable_variables();
+    ///     let gradients = variable_gradients(loss, &variables)?;
+    ///     let pairs = variables.into_iter().zip(gradients);
+    ///     let pairs = pairs.filter_map(|(variable, gradient)| Some((variable, gradient?)));
+    ///     let (wide, deep): (Vec<_>, Vec<_>) =
+    ///         pairs.partition(|(variable, _)| variable.name().starts_with("wide"));
+    ///     let ftrl = Optimizer::from(Ftrl::new(0.1));
+    ///     task.apply_gradients_by(&[(ftrl, wide), (Adagrad::new(0.05).into(), deep)])
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Task::apply_gradients`]; if a list is empty, or two have the same variable.
+    #[track_caller]
+    pub fn apply_gradients_by(
+        &self,
+        by: &[(Optimizer, Vec<(Variable, Gradient)>)],
+    ) -> Result<TrainOp, GraphError> {
+        self.train_op(by.to_vec())
     }
 
     /// As [`Task::apply_gradients`], for the gradients of mirrored towers, all of which this task's
@@ -103,31 +136,32 @@ impl Task {
     }
 
     #[track_caller]
-    fn train_op(
-        &self,
-        optimizer: Optimizer,
-        pairs: &[(Variable, Gradient)],
-    ) -> Result<TrainOp, GraphError> {
-        let Some((variable, _)) = pairs.first() else {
+    fn train_op(&self, parts: Vec<Part>) -> Result<TrainOp, GraphError> {
+        let Some((variable, _)) = parts.first().and_then(|(_, pairs)| pairs.first()) else {
             return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
         };
-        let (graph, step) = (variable.graph(), variable.graph().global_step()?);
+        let graph = &variable.graph().clone();
+        let step = graph.global_step()?;
         let Some(copies) = self.copies() else {
             self.count_inputs(graph)?;
-            let optimizer = self.coordinated(optimizer)?;
-            if optimizer.top_k.is_some() {
+            let mut coordinated = Vec::with_capacity(parts.len());
+            for (optimizer, pairs) in parts {
+                coordinated.push((self.coordinated(optimizer)?, pairs));
+            }
+            if coordinated.iter().any(|(optimizer, _)| optimizer.top_k.is_some()) {
                 self.count_own_values(graph)?;
             }
-            return optimizer.apply_gradients(pairs, &step);
+            return apply_gradients_by(&coordinated, &step);
         };
         graph.make_variables_local();
         self.count_inputs(graph)?;
         self.count_own_values(graph)?;
         let center = self.coordinated(LocalSgd::center(&copies))?;
         // Compression is for gradients that are sent; these stay on the worker.
-        let own = Optimizer { top_k: None, ..optimizer };
-        let local = LocalSgd::new(own, center, copies.every);
-        Ok(local.apply_gradients(pairs, &step)?.train_op())
+        let own = |(optimizer, pairs)| (Optimizer { top_k: None, ..optimizer }, pairs);
+        let own: Vec<Part> = parts.into_iter().map(own).collect();
+        let local = LocalSgd::new(own[0].0.clone(), center, copies.every);
+        Ok(local.apply_gradients_by(own, &step)?.train_op())
     }
 
     /// How the worker averages its own copies, if it trains copies.
