@@ -56,7 +56,11 @@ impl Graph {
     /// As [`Graph::variable`].
     #[track_caller]
     pub fn local_variable(&self, name: &str, initializer: &Output) -> Result<Variable, GraphError> {
-        self.with_local_variables(|g| g.untrainable_variable(name, initializer))
+        // Why not `with_local_variables`: an error would name its closure as the caller's line.
+        let outer = std::mem::replace(&mut self.state().is_local, true);
+        let variable = self.untrainable_variable(name, initializer);
+        self.state().is_local = outer;
+        variable
     }
 
     /// The step counter that all workers of a training share: an i64 from 0, not trainable.

@@ -38,6 +38,19 @@ fn a_name_that_is_taken_is_refused_with_both_lines() {
     ));
 }
 
+#[test]
+fn a_taken_name_of_a_local_variable_is_refused_with_both_lines_too() {
+    let g = Graph::new();
+    let first = line!() + 1;
+    g.local_variable("v", &g.constant(0f32)).unwrap();
+    let second = line!() + 1;
+    let error = g.local_variable("v", &g.constant(0f32)).unwrap_err();
+    assert_says(&error, "names.rs", &["the name is taken", &format!("names.rs:{first}:")]);
+    assert_eq!(error.built_at.line(), second);
+    let shared = g.variable("w", &g.constant(0f32)).unwrap();
+    assert!(!shared.spec().is_local, "what is built after it is shared");
+}
+
 /// TensorFlow's `grpc_session_test.cc` has `a:b` and `_a`.
 #[test]
 fn names_outside_the_grammar_are_refused() {
