@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Replica, TensorType};
 use crate::cluster::DeviceNameError;
+use crate::sync::Mode;
 use crate::tensor::{DType, TensorError};
 
 /// A mistake in building a graph.
@@ -165,6 +166,22 @@ pub enum GraphProblem {
     /// Two optimizers of a training operation are to update one variable.
     #[error("two optimizers are to update the variable `{0}`; leave it in one of the lists")]
     TwoOptimizers(String),
+    /// The run's mode allows no such training operation beside the graph's first one.
+    #[error(
+        "the mode {mode} does not allow this training operation beside `{first}`, built at \
+         {built_at}: {why}; train all variables by one (`task.apply_gradients_by` takes an \
+         optimizer for each list of them), or in the mode `sync` or `async`"
+    )]
+    SecondTraining {
+        /// The run's mode.
+        mode: Mode,
+        /// The name of the first training operation.
+        first: String,
+        /// The line of the user's program that built it.
+        built_at: &'static Location<'static>,
+        /// The mode's reason.
+        why: &'static str,
+    },
     /// Another error that the program met while it built the graph.
     #[error(transparent)]
     Other(#[from] OtherError),

@@ -1,7 +1,7 @@
 //! The state of a graph under construction: its operations, their unique names, and the scopes they
 //! are built in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::panic::Location;
 use std::sync::Arc;
@@ -79,6 +79,8 @@ pub(super) struct State {
     /// The operation that sets a worker's own variables to those that all workers share, if workers
     /// train copies of their own.
     pub(super) settle: Option<OpId>,
+    /// The first training step in rounds of votes: its end, and the variables that it trains.
+    pub(super) trained_in_rounds: Option<(OpId, BTreeSet<OpId>)>,
     /// Whether updates go on while the chief takes no step.
     pub(super) updates_without_chief: bool,
     /// Whether new variables are local to each worker.

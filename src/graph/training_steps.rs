@@ -10,7 +10,8 @@ use super::output::{Output, Target};
 use super::state::{Name, NewOperation, State};
 use super::variable::Variable;
 use super::variables::GLOBAL_STEP;
-use super::{Edge, Graph, OpId};
+use super::{Edge, Graph, OpId, Operation};
+use crate::sync::Mode;
 use crate::tensor::{Shape, Tensor};
 
 impl Graph {
@@ -49,6 +50,44 @@ impl Graph {
     /// step after it (i64), its staleness (i64) and whether its gradient counts (bool).
     pub(crate) fn end_step_with(&self, op: &Target, tells: [&Output; 3]) {
         self.state().ends.insert(op.op_id(), tells.map(Output::edge));
+    }
+
+    /// Checks that the graph has no training operation of other variables than `variables`, in a
+    /// `mode` with rounds of votes: a variable that a round leaves as it is keeps its version, so
+    /// that all later gradients of it would be taken for stale.
+    #[track_caller]
+    pub(crate) fn check_trained_in_rounds(
+        &self,
+        mode: Mode,
+        variables: &BTreeSet<OpId>,
+    ) -> Result<(), GraphError> {
+        let state = self.state();
+        match &state.trained_in_rounds {
+            Some((first, trained)) if trained != variables => {
+                let why = "all of its rounds update the same variables";
+                Err(second_training(mode, state.def.operation(*first), why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that the training step that ends with `end` trains `variables` in rounds of votes.
+    pub(crate) fn note_trained_in_rounds(&self, end: &Target, variables: BTreeSet<OpId>) {
+        self.state().trained_in_rounds.get_or_insert((end.op_id(), variables));
+    }
+
+    /// Checks that the graph has no training operation yet of copies that a worker trains, in a
+    /// `mode` that exchanges these.
+    #[track_caller]
+    pub(crate) fn check_is_only_training(&self, mode: Mode) -> Result<(), GraphError> {
+        let state = self.state();
+        match state.def.iter().find(|(id, _)| state.is_local_commit(*id)) {
+            Some((_, first)) => {
+                let why = "a worker counts the steps of one between two exchanges";
+                Err(second_training(mode, first, why))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Notes that updates go on while the chief takes no step: its fence can't hold them off.
@@ -272,6 +311,14 @@ impl Graph {
             }
         }
     }
+}
+
+/// The error of a training operation that can't be beside the `first` in `mode`, and why.
+#[track_caller]
+fn second_training(mode: Mode, first: &Operation, why: &'static str) -> GraphError {
+    let (built_at, first) = (first.built_at, first.name.to_string());
+    let problem = GraphProblem::SecondTraining { mode, first, built_at, why };
+    GraphError::new("apply_gradients", problem)
 }
 
 impl State {

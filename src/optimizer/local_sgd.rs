@@ -119,7 +119,7 @@ impl LocalSgd {
     ///
     /// # Errors
     /// As [`Optimizer::minimize`]; if a trainable variable is not the worker's own, as
-    /// [`Graph::with_local_variables`] makes it.
+    /// [`Graph::with_local_variables`] makes it; if the graph has such operations already.
     #[track_caller]
     pub fn minimize(
         &self,
@@ -132,7 +132,8 @@ impl LocalSgd {
     /// The second half of [`LocalSgd::minimize`].
     ///
     /// # Errors
-    /// As [`Optimizer::apply_gradients`]; if a trainable variable is not the worker's own.
+    /// As [`Optimizer::apply_gradients`]; if a trainable variable is not the worker's own, or the
+    /// graph has such operations already.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
@@ -189,7 +190,8 @@ impl LocalSgd {
         global_step: &Variable,
     ) -> Result<LocalTrainOp, GraphError> {
         let graph = global_step.graph();
-        let Replica { worker, workers, .. } = self.outer.replica;
+        let Replica { worker, workers, mode } = self.outer.replica;
+        graph.check_is_only_training(mode)?;
         for (inner, _) in &mut parts {
             inner.replica = Replica { worker, workers, mode: Mode::Async };
         }

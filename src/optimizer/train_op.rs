@@ -48,10 +48,15 @@ pub(super) fn train_op(
     read: When<'_>,
 ) -> Result<TrainOp, GraphError> {
     let graph = global_step.graph().clone();
-    check_parts(&graph, parts)?;
+    let trained = check_parts(&graph, parts)?;
     let Some((Optimizer { replica, .. }, _)) = parts.first() else {
         return Err(GraphError::new("apply_gradients", GraphProblem::NoGradients));
     };
+    let mode = replica.mode;
+    let votes = mode.needs().has_votes();
+    if votes {
+        graph.check_trained_in_rounds(mode, &trained)?;
+    }
     let mut clipped = Vec::with_capacity(parts.len());
     for (optimizer, pairs) in parts {
         clipped.push(match optimizer.clip {
@@ -59,7 +64,6 @@ pub(super) fn train_op(
             None => Cow::Borrowed(&**pairs),
         });
     }
-    let votes = replica.mode.needs().has_votes();
     let vote = votes.then(|| Vote::of(clipped.iter().flat_map(|pairs| pairs.iter()), read));
     let mut selection = Selection::default();
     let mut updated = Vec::with_capacity(parts.len());
@@ -76,15 +80,18 @@ pub(super) fn train_op(
         Some(vote) => builder.vote(&vote, &updated)?,
         None => builder.commit_after(&builder.updates(&updated, None)?)?,
     };
+    if votes {
+        graph.note_trained_in_rounds(&step.end, trained);
+    }
     match parts.iter().any(|(optimizer, _)| optimizer.top_k.is_some()) {
         true => selection.keep_what_is_left(step),
         false => Ok(step),
     }
 }
 
-/// Checks what each of `parts` is given: one part alone has a variable.
+/// Checks what each of `parts` is given. Returns the variables of all, each of which one part has.
 #[track_caller]
-fn check_parts(graph: &Graph, parts: &[Part]) -> Result<(), GraphError> {
+fn check_parts(graph: &Graph, parts: &[Part]) -> Result<BTreeSet<OpId>, GraphError> {
     let mut all = BTreeSet::new();
     for (optimizer, pairs) in parts {
         check_rule(&optimizer.rule)?;
@@ -107,7 +114,7 @@ fn check_parts(graph: &Graph, parts: &[Part]) -> Result<(), GraphError> {
         }
         all.extend(pairs.iter().map(|(variable, _)| variable.op_id()));
     }
-    Ok(())
+    Ok(all)
 }
 
 /// The operation of a training step, with its outputs.

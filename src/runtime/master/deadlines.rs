@@ -178,7 +178,8 @@ impl Master {
                 "there is a way to each, so it may still be at work: for steps that take so long, \
                  raise `network.recovery` (a step of a training has five times that, and at least \
                  5 minutes) or the session's own timeout; in a deployment, `trainyard status` says \
-                 whom it waits for"
+                 whom it waits for. In the mode `sync` all workers must take the same training \
+                 operation in a round: choose it by `session.global_step()`"
             }
             false => "start what does not run, and ask the others with `trainyard status`",
         };

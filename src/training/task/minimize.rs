@@ -49,8 +49,17 @@ impl Task {
     /// }
     /// ```
     ///
+    /// A graph may have several training operations, such as the two of a GAN. In the mode `sync`
+    /// all workers must take the same one in a round, also a worker that has been started again:
+    /// choose it by
+    /// [`MonitoredSession::global_step`](crate::training::MonitoredSession::global_step). `sync`
+    /// with backups, `k_async` and the K-batch modes refuse operations of different variables, and
+    /// modes in which workers train copies refuse any second one: see
+    /// [`Task::apply_gradients_by`].
+    ///
     /// # Errors
-    /// As [`Optimizer::apply_gradients`]; if the task is no worker.
+    /// As [`Optimizer::apply_gradients`]; if the task is no worker, or the mode does not allow the
+    /// operation beside an earlier one.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
