@@ -169,8 +169,8 @@ pub enum GraphProblem {
     /// The run's mode allows no such training operation beside the graph's first one.
     #[error(
         "the mode {mode} does not allow this training operation beside `{first}`, built at \
-         {built_at}: {why}; train all variables by one (`task.apply_gradients_by` takes an \
-         optimizer for each list of them), or in the mode `sync` or `async`"
+         {built_at}: {why}; train all variables by one operation (`task.apply_gradients_by` takes \
+         an optimizer for each list of them), or in the mode `sync` or `async`"
     )]
     SecondTraining {
         /// The run's mode.

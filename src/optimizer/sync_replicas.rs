@@ -20,8 +20,7 @@
 //! | if too few workers are left, they wait until the chief ends | workers that have left are not waited for |
 //!
 //! Checkpoints contain the variables, but neither the tokens nor the accumulators; a training that
-//! goes on from a checkpoint begins with new tokens. If R is less than N, an update may be under way
-//! while the chief saves: then checkpoints are fuzzy, as in TensorFlow.
+//! goes on from a checkpoint begins with new tokens.
 
 use crate::graph::{
     ConditionalAccumulator, Edge, FifoQueue, Gradient, Graph, GraphError, GraphProblem,
@@ -92,7 +91,9 @@ enum Collector {
 impl SyncReplicas {
     /// Has `inner` apply the mean of `replicas_to_aggregate` gradients (R) of `total_num_replicas`
     /// workers (N). If R is less than N, the other workers are backups, whose gradients come too
-    /// late; if it is greater, workers give several gradients for an update.
+    /// late; updates then go on while the chief saves, so that checkpoints are
+    /// [fuzzy](crate::training::Consistency::Fuzzy). If R is greater, workers give several
+    /// gradients for an update.
     ///
     /// # Panics
     /// If either is 0.
