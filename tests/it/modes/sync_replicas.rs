@@ -353,11 +353,9 @@ fn a_training_goes_on_from_its_checkpoint_with_new_tokens_after_a_parameter_serv
 fn updates_that_go_on_while_the_chief_saves_cost_no_checkpoint() {
     let training = digits(3, 300).checkpoints(&Memory::default(), 1);
     let trained = by_tokens(&training, None, 2);
-    let own = of_worker(&trained, 0);
-    // After a save that has failed there is a new session, and before it a pause.
-    let pause = Duration::from_millis(100);
-    let paused = own.windows(2).find(|pair| pair[1].ended.since(pair[0].ended) >= pause);
-    assert!(paused.is_none(), "{paused:?}");
+    // After a save that has failed the chief pauses, for longer than the others train.
+    let own = of_worker(&trained, 0).len();
+    assert!(own > 150, "the chief has taken {own} steps to the global step 300");
 }
 
 #[test]
