@@ -148,7 +148,8 @@ impl Optimizer {
     ///
     /// # Errors
     /// If there are no gradients, one does not fit its variable, or they are of another graph than
-    /// `global_step`; or if a parameter of the update rule is out of its range.
+    /// `global_step`; if a parameter of the update rule is out of its range; or if the mode does not
+    /// allow the operation beside an earlier one of the graph.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,

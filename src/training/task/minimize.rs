@@ -58,8 +58,7 @@ impl Task {
     /// [`Task::apply_gradients_by`].
     ///
     /// # Errors
-    /// As [`Optimizer::apply_gradients`]; if the task is no worker, or the mode does not allow the
-    /// operation beside an earlier one.
+    /// As [`Optimizer::apply_gradients`]; if the task is no worker.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,
