@@ -47,6 +47,17 @@ pub enum FaultKind<Task = TaskName> {
         /// The time after which it starts again, without any state; `None` for never.
         restart_after: Option<Duration>,
     },
+    /// A task is asked to stop, as by SIGTERM: it ends after the step that is under way, and the
+    /// chief saves a checkpoint; it is killed if it has not ended after ten seconds. A parameter
+    /// server ends the training, and with it the other tasks. A second request ends the task at
+    /// once. Skipped if the task's program has returned.
+    Stop {
+        /// The task.
+        task: Task,
+        /// The time from the end of the task until it starts again, with those that it has ended;
+        /// `None` for never.
+        restart_after: Option<Duration>,
+    },
     /// A task stops, as a machine does that is paused: its processor, its network card and its
     /// timers stand still. What was under way goes on where it stopped when the fault ends.
     Freeze {
@@ -123,9 +134,10 @@ impl<Task> FaultKind<Task> {
     /// The first task that it happens to; none of a fault of the disk.
     pub(crate) fn task(&self) -> Option<&Task> {
         match self {
-            Self::Crash { task, .. } | Self::Freeze { task, .. } | Self::SlowTask { task, .. } => {
-                Some(task)
-            }
+            Self::Crash { task, .. }
+            | Self::Stop { task, .. }
+            | Self::Freeze { task, .. }
+            | Self::SlowTask { task, .. } => Some(task),
             Self::Partition { tasks, .. }
             | Self::Loss { tasks, .. }
             | Self::SlowLink { tasks, .. } => tasks.first(),
@@ -140,13 +152,17 @@ impl FaultKind {
     /// in `tasks`.
     pub(crate) fn among(&self, tasks: &[TaskName]) -> Option<FaultKind<usize>> {
         use FaultKind::{
-            Crash, Freeze, FullDisk, Loss, OneWay, Partition, SlowLink, SlowTask, TornCheckpoint,
+            Crash, Freeze, FullDisk, Loss, OneWay, Partition, SlowLink, SlowTask, Stop,
+            TornCheckpoint,
         };
         let index = |task: &TaskName| tasks.iter().position(|one| one == task);
         let all = |tasks: &[TaskName]| tasks.iter().map(index).collect::<Option<Vec<_>>>();
         Some(match self {
             Self::Crash { task, restart_after } => {
                 Crash { task: index(task)?, restart_after: *restart_after }
+            }
+            Self::Stop { task, restart_after } => {
+                Stop { task: index(task)?, restart_after: *restart_after }
             }
             Self::Freeze { task, lasts } => Freeze { task: index(task)?, lasts: *lasts },
             Self::Partition { tasks, lasts } => Partition { tasks: all(tasks)?, lasts: *lasts },

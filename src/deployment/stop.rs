@@ -20,8 +20,6 @@ use tokio::time::timeout;
 use super::ExitCode;
 use crate::deployment::DeploymentError;
 
-/// The time limit of an end in good order.
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// The time after a request at which the process is ended, if it still runs.
 const LIMIT: Duration = Duration::from_secs(20);
 

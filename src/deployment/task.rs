@@ -14,12 +14,12 @@ use tokio::time::timeout;
 
 use super::busy_poll;
 use super::seated::{Seated, take_seat};
-use super::stop::{GRACE, StopRequest};
+use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::live::Board;
-use crate::runtime::{self, Code, Encoding, Error, Server, Traffic, program_panicked};
+use crate::runtime::{self, Code, Encoding, Error, STOP_GRACE, Server, Traffic, program_panicked};
 use crate::say::say;
 use crate::tape::TapeWriter;
 use crate::transport::Refused;
@@ -142,26 +142,17 @@ async fn drain<T>(
     let task = server.task();
     say!("asked to stop: {task} ends its training");
     server.request_stop();
-    match timeout(GRACE, running).await {
-        Ok(Ok(Err(error))) if !may_be_of_a_stop(error.code) => return Err(error),
+    match timeout(STOP_GRACE, running).await {
+        Ok(Ok(Err(error))) if !error.code.may_be_of_a_stop() => return Err(error),
         Ok(Ok(Err(error))) => say!("{error}"),
         Ok(Ok(Ok(value))) => return Ok(Some(value)),
         Ok(Err(error)) => return panicked(error),
         Err(_) => {
             let waits: String = server.waits().iter().map(|wait| format!("; {wait}")).collect();
-            say!("{task} did not end in {} s{waits}", GRACE.as_secs());
+            say!("{task} did not end in {} s{waits}", STOP_GRACE.as_secs());
         }
     }
     Ok(None)
-}
-
-/// Whether a program may end with `code` because its task, or all of them, were asked to stop. The
-/// others are mistakes and losses that it would have had anyhow, such as a checkpoint that can't be
-/// written.
-fn may_be_of_a_stop(code: Code) -> bool {
-    let is_of_the_program =
-        matches!(code, Code::InvalidArgument | Code::ResourceExhausted | Code::NanLoss);
-    !is_of_the_program && !code.is_of_storage()
 }
 
 /// The `error` of a task that nobody has answered, where another one came and was refused.

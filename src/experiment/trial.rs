@@ -303,7 +303,7 @@ impl Trial {
     /// The run's entry in the report. A run whose last checkpoint could not be written has one.
     ///
     /// # Errors
-    /// If it failed, or a fault has killed its chief for good: the trained model is lost with it.
+    /// If it failed, or a fault has ended its chief for good: the trained model is lost with it.
     pub fn report(&self, simulated: &Simulated) -> Result<report::Run, ExperimentError> {
         let Simulated { recording, outcome, took } = simulated;
         let failed = |error| ExperimentError::Run { run: self.name.clone(), error };
@@ -320,8 +320,8 @@ impl Trial {
         let chief = self.cluster.spec.chief().filter(|chief| !returned.contains_key(chief));
         chief.map_or(Ok(()), |chief| {
             let message = format!(
-                "{chief}, the chief, was killed and not started again, so that there is no \
-                 trained model and no result; give its `crash` a `restart_after`"
+                "{chief}, the chief, was killed or stopped and not started again, so that there is \
+                 no trained model and no result; give its `crash` or `stop` a `restart_after`"
             );
             Err(Error::new(Code::Unavailable, message).on(&chief))
         })

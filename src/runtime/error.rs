@@ -74,6 +74,15 @@ impl Code {
     pub(crate) fn is_of_storage(self) -> bool {
         matches!(self, Self::DataLoss | Self::Unwritable)
     }
+
+    /// Whether a program may end with it because its task, or all of them, were asked to stop. The
+    /// others are mistakes and losses that it would have had anyhow, such as a checkpoint that
+    /// can't be written.
+    pub(crate) fn may_be_of_a_stop(self) -> bool {
+        let is_of_the_program =
+            matches!(self, Self::InvalidArgument | Self::ResourceExhausted | Self::NanLoss);
+        !is_of_the_program && !self.is_of_storage()
+    }
 }
 
 impl From<Refused> for Code {

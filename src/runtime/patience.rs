@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// The length of a wait that is worth a line in the log, and the interval of such lines.
 pub(crate) const NOTICE: Duration = Duration::from_secs(10);
+/// The time that a task which was asked to stop has for an end in good order.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// How long a task waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -268,6 +268,15 @@ impl TrainingState {
         self.parting.borrow().iter().any(|one| is_own(&one.message))
     }
 
+    /// Whether the training has come to its end for this task, as far as it knows: by an
+    /// announcement, or since it or the chief has left in good order.
+    pub(crate) fn is_done(&self) -> bool {
+        use ParameterServerMessage::Leave;
+        let is_done = |one: &Parting| matches!(one.message, Leave { why: Leaving::Done, .. });
+        let has_left = || self.parting.borrow().iter().any(is_done);
+        self.is_over() || self.chief_left() == Some(Leaving::Done) || has_left()
+    }
+
     /// What `peer` was told about the end of the training.
     pub(super) fn parting_for(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
         let parting = self.parting.borrow();
@@ -362,6 +371,17 @@ mod tests {
         let of_a_step = WorkerMessage::AskForMaster { master: 0 };
         training.note_partner(other, &[over, of_a_step.into()]);
         assert_eq!(training.who_misses_a_worker(own), [own, other].into());
+    }
+
+    #[test]
+    fn a_task_is_done_with_a_training_once_it_or_the_chief_has_left_it_and_was_not_stopped() {
+        let leave = |worker, why| ParameterServerMessage::Leave { worker, why };
+        for (why, is_done) in [(Leaving::Stopped, false), (Leaving::Done, true)] {
+            let [of_chief, own] = [(); 2].map(|()| TrainingState::default());
+            of_chief.note(PeerId(1), &leave(0, why));
+            own.keep(Parting { message: leave(2, why), to: None });
+            assert_eq!([of_chief.is_done(), own.is_done()], [is_done; 2]);
+        }
     }
 
     #[test]

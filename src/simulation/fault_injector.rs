@@ -9,6 +9,7 @@ mod factors;
 mod losses;
 mod silence;
 mod skipped;
+mod stops;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use factors::Factors;
 use losses::LossyLinks;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
+use stops::{Stops, peer_left};
 
 /// The faults of a run: those to come and those in force.
 pub(super) struct FaultInjector {
@@ -50,6 +52,7 @@ pub(super) struct FaultInjector {
     lossy: LossyLinks,
     /// The number of faults that fill the disk.
     full_disks: u32,
+    stops: Stops,
     skipped: Skipped,
     /// By task: whether its program has returned.
     has_returned: Vec<bool>,
@@ -81,6 +84,7 @@ impl FaultInjector {
             slow_links: Factors::default(),
             lossy: LossyLinks::new(seed),
             full_disks: 0,
+            stops: Stops::new(tasks.len()),
             skipped: Skipped::new(&faults.list),
             has_returned: vec![false; tasks.len()],
         }
@@ -162,7 +166,9 @@ impl FaultInjector {
     /// Whether a fault of this `kind` has nothing to happen to.
     fn is_in_vain(&self, kind: &FaultKind, links: &Links) -> bool {
         match kind {
-            FaultKind::Crash { task, .. } | FaultKind::Freeze { task, .. } => {
+            FaultKind::Crash { task, .. }
+            | FaultKind::Stop { task, .. }
+            | FaultKind::Freeze { task, .. } => {
                 let task = self.index(task);
                 self.has_returned[task] || !links.is_up(task)
             }
@@ -195,9 +201,14 @@ impl FaultInjector {
         FaultEffect::SetSlowdown { task, factor: self.slow_tasks.between(task, task) }
     }
 
-    /// The program of `task` has returned: neither a crash nor a freeze concerns it any more.
+    /// The program of `task` has returned: no crash, stop or freeze concerns it any more.
     pub(super) fn program_returned(&mut self, task: usize) {
         self.has_returned[task] = true;
+    }
+
+    /// Another life of `task` begins.
+    pub(super) fn program_begins(&mut self, task: usize) {
+        self.has_returned[task] = false;
     }
 
     /// The task that critical paths blame for delays that follow from `event`; 0 where it delays
@@ -206,10 +217,13 @@ impl FaultInjector {
         match event {
             FaultEvent::Begin { kind, .. } => kind.task().map_or(0, |task| self.index(task)),
             FaultEvent::Restart { task }
+            | FaultEvent::AskToStop { task, .. }
+            | FaultEvent::EndOfGrace { task, .. }
             | FaultEvent::Thaw { task, .. }
             | FaultEvent::EndSlowTask { task, .. } => *task,
             FaultEvent::SilenceLimit { peer, .. }
             | FaultEvent::PeerRestarted { peer, .. }
+            | FaultEvent::PeerLeft { peer, .. }
             | FaultEvent::PeerStopped { peer, .. } => *peer,
             FaultEvent::Heal { pairs } => pairs.first().map_or(0, |(_, to)| *to),
             FaultEvent::EndLoss { tasks, .. } | FaultEvent::EndSlowLink { tasks, .. } => {
@@ -229,6 +243,12 @@ impl FaultInjector {
         match event {
             FaultEvent::Begin { number, kind } => self.begin(now, number, kind, links),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
+            FaultEvent::AskToStop { task, incarnation, restart_after } => {
+                self.ask_to_stop(now, (task, incarnation), restart_after, links)
+            }
+            FaultEvent::EndOfGrace { task, incarnation } => {
+                self.end_grace(now, task, incarnation, links)
+            }
             FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
             FaultEvent::Heal { pairs } => self.heal(&pairs, links),
             FaultEvent::EndLoss { tasks, rate } => {
@@ -251,6 +271,7 @@ impl FaultInjector {
                 self.silence_limit(now, observer, peer, cause, links)
             }
             FaultEvent::PeerRestarted { observer, peer } => peer_restarted(observer, peer, links),
+            FaultEvent::PeerLeft { observer, peer } => peer_left(observer, peer, links),
             FaultEvent::PeerStopped { observer, .. } if links.is_frozen(observer) => {
                 vec![FaultEffect::Postpone { task: observer, event }]
             }
@@ -278,6 +299,10 @@ impl FaultInjector {
         match kind {
             FaultKind::Crash { task, restart_after } => {
                 self.crash(now, self.index(&task), restart_after, links)
+            }
+            FaultKind::Stop { task, restart_after } => {
+                let task = self.index(&task);
+                self.ask_to_stop(now, (task, links.incarnation(task)), restart_after, links)
             }
             FaultKind::Freeze { task, lasts } => self.freeze(now, self.index(&task), lasts, links),
             FaultKind::Partition { tasks, lasts } => {

@@ -1,5 +1,5 @@
-//! The programs of a simulation's tasks and the servers under them: started, killed by a fault,
-//! started again, and awaited.
+//! The programs of a simulation's tasks and the servers under them: started, killed by a fault or
+//! asked to stop, started again, and awaited.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -35,6 +35,8 @@ pub(super) struct Programs<'a, P, T> {
     returned: UnboundedReceiver<ProgramResult<T>>,
     /// The question to all actors, once the run has stalled.
     stall: Option<Stall>,
+    /// The error of a training that a parameter server has ended which does not come back.
+    stopped: Option<Error>,
 }
 
 struct TaskState<T> {
@@ -46,10 +48,12 @@ struct TaskState<T> {
 
 enum Program<T> {
     Running(AbortHandle),
-    /// Killed; it starts again later.
+    /// Its process is about to end, as a task was asked to stop.
+    Leaving,
+    /// Its process has ended; it starts again later.
     Restarting,
     Returned(T),
-    /// Killed for good.
+    /// Its process has ended for good.
     Dead,
 }
 
@@ -76,12 +80,12 @@ where
         let state = |name| TaskState { name, server: None, program: Program::Restarting };
         let tasks = cluster.spec.tasks().map(state).collect();
         let driver = Rc::clone(driver);
-        let stall = None;
+        let (stall, stopped) = (None, None);
         let gpus =
             cluster.hardware.gpus.iter().map(|(task, gpus)| (task.clone(), gpus.count.get()));
         let devices = ClusterDevices::with_gpus(gpus.collect());
         let mut programs =
-            Self { cluster, driver, program, tasks, devices, results, returned, stall };
+            Self { cluster, driver, program, tasks, devices, results, returned, stall, stopped };
         if cluster.replay.is_some() {
             return programs; // each task starts when it did
         }
@@ -101,20 +105,10 @@ where
         while self.are_running() {
             match self.next(&mut commands).await {
                 Next::Command(command) => self.carry_out(command)?,
-                Next::Result(ProgramResult { task, result: Err(error) })
-                    if self.goes_on_without(task, &error) =>
-                {
-                    let name = &self.tasks[task].name;
-                    tracing::warn!(%error, "the process of {name} ends; the others go on");
-                    self.tasks[task].program = Program::Dead;
-                    self.driver.end_process(task);
-                }
-                Next::Result(ProgramResult { task, result }) => {
-                    let value = result.map_err(|error| self.root_cause(task, error))?;
-                    self.tasks[task].program = Program::Returned(value);
-                }
+                Next::Result(result) => self.take(result)?,
             }
         }
+        self.stopped.take().map_or(Ok(()), Err)?;
         self.driver.world.borrow_mut().end();
         let departure = self.driver.world.borrow_mut().departure_at_end();
         departure.map_or(Ok(()), Err)?;
@@ -123,6 +117,61 @@ where
             _ => None,
         });
         Ok(results.collect())
+    }
+
+    /// Takes the result of a program.
+    ///
+    /// # Errors
+    /// If it is one that ends the run.
+    fn take(&mut self, ended: ProgramResult<T>) -> Result<(), Error> {
+        let ProgramResult { task, result } = ended;
+        if let Some(asked) = self.ended_by_a_stop(task, &result) {
+            self.leave(task, asked);
+            return Ok(());
+        }
+        match result {
+            Err(error) if self.goes_on_without(task, &error) => {
+                let name = &self.tasks[task].name;
+                tracing::warn!(%error, "the process of {name} ends; the others go on");
+                self.tasks[task].program = Program::Dead;
+                self.driver.end_process(task);
+            }
+            Err(error) => return Err(self.root_cause(task, error)),
+            Ok(value) => self.tasks[task].program = Program::Returned(value),
+        }
+        Ok(())
+    }
+
+    /// The task whose request to stop, by a fault, has ended the program of `task` with `result`;
+    /// none if the program has come to the end of its training, or has failed by itself.
+    fn ended_by_a_stop(&self, task: usize, result: &Result<T, Error>) -> Option<usize> {
+        let server = self.tasks[task].server.as_ref()?;
+        let may_be_of_it = match result {
+            Ok(_) => !server.training().is_done(),
+            // Why not one of the program's own, which a deployed task that was asked to stop only
+            // logs: a panic has the same code.
+            Err(error) => error.code.may_be_of_a_stop() && error.code != Code::Internal,
+        };
+        let world = self.driver.world.borrow();
+        let stopping = server.stopping().and_then(|peer| world.number_of(&peer));
+        world.faults.ended_by(task, stopping).filter(|_| may_be_of_it)
+    }
+
+    /// The program of `task` has returned, since the task `asked` was asked to stop.
+    fn leave(&mut self, task: usize, asked: usize) {
+        let [name, stopped] = [task, asked].map(|task| &self.tasks[task].name);
+        let mut world = self.driver.world.borrow_mut();
+        if task != asked && !world.faults.restarts_stopped(asked) {
+            let message = format!(
+                "{stopped} was asked to stop and does not come back, so {name} has ended; start \
+                 all tasks again to go on"
+            );
+            self.stopped.get_or_insert(Error::new(Code::Unavailable, message).on(stopped));
+        }
+        tracing::info!("the process of {name} ends, since {stopped} was asked to stop");
+        world.leave(task, asked);
+        drop(world);
+        self.tasks[task].program = Program::Leaving;
     }
 
     /// Whether the run goes on though the program of `task` has failed with `error`, as the other
@@ -172,9 +221,9 @@ where
     }
 
     fn are_running(&self) -> bool {
-        let runs =
-            |task: &TaskState<T>| matches!(task.program, Program::Running(_) | Program::Restarting);
-        self.tasks.iter().any(runs)
+        let has_ended =
+            |task: &TaskState<T>| matches!(task.program, Program::Returned(_) | Program::Dead);
+        !self.tasks.iter().all(has_ended)
     }
 
     fn carry_out(&mut self, command: RunCommand) -> Result<(), Error> {
@@ -184,6 +233,11 @@ where
                 let incarnation = self.driver.world.borrow_mut().begin_incarnation(task);
                 let server = self.serve(task, incarnation);
                 self.begin(task, server);
+            }
+            RunCommand::AskToStop { task } => {
+                if let Some(server) = &self.tasks[task].server {
+                    server.request_stop();
+                }
             }
             RunCommand::EndStalled => {
                 let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
@@ -202,9 +256,14 @@ where
 
     fn kill(&mut self, task: usize, restarts: bool) {
         let state = &mut self.tasks[task];
-        if let Program::Running(program) = &state.program {
-            program.abort();
-            state.program = if restarts { Program::Restarting } else { Program::Dead };
+        let after = if restarts { Program::Restarting } else { Program::Dead };
+        match &state.program {
+            Program::Running(program) => {
+                program.abort();
+                state.program = after;
+            }
+            Program::Leaving => state.program = after,
+            Program::Restarting | Program::Returned(_) | Program::Dead => {}
         }
         if let Some(server) = state.server.take() {
             server.stop();

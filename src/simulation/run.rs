@@ -13,7 +13,8 @@ use super::programs::Programs;
 ///
 /// A task that restarts runs it again. The run ends when every program has returned or died for
 /// good, when one has failed, or when nothing can happen any more; the last is an error of code
-/// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. Of tasks that fail
+/// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. A parameter server
+/// that was asked to stop and does not come back ends it with an error, too. Of tasks that fail
 /// because they are cut off from the chief, an evaluator and, without parameter servers, a helper
 /// end alone. Each run has a thread of its own, so that several can go on side by side; a panic of
 /// that is the run's error, and the outcome has nothing else.

@@ -123,7 +123,7 @@ impl World {
             freezes: vec![Freezes::default(); tasks.len()],
             traffic: vec![Traffic::default(); tasks.len()],
             sent: BTreeMap::new(),
-            books: Books::default(),
+            books: Books::new(tasks.len()),
             deliveries: 0,
             audit: Audit::default(),
             has_ended: false,
@@ -172,6 +172,9 @@ impl World {
             for event in due {
                 self.apply_fault(event, actions);
             }
+            return;
+        }
+        if self.end_a_leaver(actions) {
             return;
         }
         let (queued, processed) = (self.events.next_time(), self.processors.next_event());
@@ -299,8 +302,9 @@ impl World {
         self.faults.program_returned(task);
     }
 
-    /// A crashed task is about to start again: its devices are new. Returns its incarnation.
+    /// A task that has died is about to start again: its devices are new. Returns its incarnation.
     pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
+        self.faults.program_begins(task);
         self.devices[task] = devices_of(&self.tasks[task], &self.cluster);
         self.links.begin_incarnation(task)
     }

@@ -9,3 +9,4 @@ mod own_values;
 mod recovery;
 mod stall;
 mod stalled_store;
+mod stops;

@@ -1,6 +1,6 @@
-//! The faults that a launcher inflicts, and when: it kills processes (SIGKILL), starts them again
-//! and has them stand still (SIGSTOP, then SIGCONT), disturbs the links between them, and damages
-//! their checkpoints.
+//! The faults that a launcher inflicts, and when: it kills processes (SIGKILL), asks them to stop
+//! (SIGTERM), starts them again, has them stand still (SIGSTOP, then SIGCONT), disturbs the links
+//! between them, and damages their checkpoints.
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
@@ -21,10 +21,16 @@ pub(crate) fn refusal(kind: &FaultKind, saves_in_folder: bool) -> Option<SkipRea
     }
 }
 
-/// Whether `kind` has the process of `task` killed and started again.
+/// Whether `kind` has the process of `task` end and start again: a parameter server that is asked
+/// to stop ends all others, too.
 pub(super) fn restarts(kind: &FaultKind, task: &TaskName) -> bool {
-    let FaultKind::Crash { task: killed, restart_after } = kind else { return false };
-    killed == task && restart_after.is_some()
+    match kind {
+        FaultKind::Crash { task: ended, restart_after: Some(_) } => ended == task,
+        FaultKind::Stop { task: ended, restart_after: Some(_) } => {
+            ended == task || ended.is_parameter_server()
+        }
+        _ => false,
+    }
 }
 
 /// Whether `kind` disturbs the links between processes.
@@ -35,6 +41,7 @@ pub(super) fn is_of_links(kind: &FaultKind) -> bool {
         | FaultKind::Loss { .. }
         | FaultKind::SlowLink { .. } => true,
         FaultKind::Crash { .. }
+        | FaultKind::Stop { .. }
         | FaultKind::Freeze { .. }
         | FaultKind::SlowTask { .. }
         | FaultKind::FullDisk { .. }
@@ -159,6 +166,20 @@ pub(super) fn kill_group(id: u32) {
 mod tests {
     use super::*;
     use crate::faults::Damage;
+
+    #[test]
+    fn a_worker_that_is_to_stop_starts_again_alone_and_a_parameter_server_with_all_others() {
+        let [server, worker, other] =
+            [("ps", 0), ("worker", 0), ("worker", 1)].map(|(job, index)| TaskName::new(job, index));
+        let stop = |task: &TaskName, restart_after| {
+            let kind = FaultKind::Stop { task: task.clone(), restart_after };
+            [&server, &worker, &other].map(|task| restarts(&kind, task))
+        };
+        let after = Some(Duration::from_secs(1));
+        assert_eq!(stop(&worker, after), [false, true, false]);
+        assert_eq!(stop(&server, after), [true; 3]);
+        assert_eq!(stop(&server, None), [false; 3]);
+    }
 
     #[test]
     fn faults_come_in_their_order_once_the_training_has_begun() {

@@ -196,7 +196,8 @@ impl<'a> Followed<'a> {
 
     /// The next change. None when all processes are gone.
     async fn next(&mut self) -> Option<Noted> {
-        let is_over = self.max_restarts == 0 && self.agenda.is_empty();
+        let is_stop_over = self.tasks.iter().all(|followee| followee.stop.is_none());
+        let is_over = self.max_restarts == 0 && self.agenda.is_empty() && is_stop_over;
         if is_over || self.have_all_ended() {
             self.spare_the_rest();
         }
@@ -286,12 +287,15 @@ impl<'a> Followed<'a> {
     /// The process of the task `index` is gone, with `exit`.
     fn exited(&mut self, index: usize, exit: Exit) -> Noted {
         let failures = self.failures();
-        let Followee { id, is_down, has_ended, .. } = &mut self.tasks[index];
+        let Followee { id, is_down, has_ended, stop, .. } = &mut self.tasks[index];
         *id = None;
+        let stop = stop.take().filter(|_| exit.ends_by_a_request());
         if *is_down || *has_ended {
             return Noted::Other;
         }
-        if self.has_come_to_its_end(index, &exit) {
+        if let Some(stop) = stop {
+            self.ended_by_a_stop(index, stop, exit);
+        } else if self.has_come_to_its_end(index, &exit) {
             self.tasks[index].has_ended = true;
         } else if self.may_restart(index, &exit) {
             self.restart(index, &exit.to_string());

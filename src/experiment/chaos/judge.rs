@@ -21,7 +21,7 @@ use crate::training::StepStats;
 use crate::units::Time;
 
 use saved::Saved;
-use timeline::{Timeline, is_crash, is_full_disk, is_tear};
+use timeline::{Timeline, is_death, is_full_disk, is_tear};
 
 /// The time that a training has for further tries, after its longest wait for an operation.
 const LAST_TRIES: Duration = Duration::from_secs(100);
@@ -145,7 +145,7 @@ impl<'a> Judge<'a> {
                 format!("{task} logged nothing for {silence:.0?}, and no step was taken")
             });
         }
-        let is_undone = self.arena.undoes_steps() || !timeline.has(is_crash);
+        let is_undone = self.arena.undoes_steps() || !timeline.has(is_death);
         let steps: Vec<StepStats> = attempt.recording.steps().collect();
         books::check(self.trial, &timeline, &steps, is_undone, &mut breaches);
         let saved = Saved::read(attempt.store.clone(), timeline.has(is_tear));

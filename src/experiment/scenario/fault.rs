@@ -12,8 +12,8 @@ use crate::simulation::{Damage, Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
 
 /// The kinds of faults, for errors.
-const KINDS: &str = "`crash`, `freeze`, `partition`, `one_way`, `loss`, `slow_link`, `slow_task`, \
-                     `full_disk` or `torn_checkpoint`";
+const KINDS: &str = "`crash`, `stop`, `freeze`, `partition`, `one_way`, `loss`, `slow_link`, \
+                     `slow_task`, `full_disk` or `torn_checkpoint`";
 /// The kinds of damage to a checkpoint, by their names in a scenario.
 const DAMAGE: [(&str, Damage); 2] = [("cut", Damage::Cut), ("changed", Damage::Changed)];
 
@@ -23,6 +23,7 @@ const DAMAGE: [(&str, Damage); 2] = [("cut", Damage::Cut), ("changed", Damage::C
 pub(super) struct FaultFile {
     at: Option<Span>,
     crash: Option<String>,
+    stop: Option<String>,
     restart_after: Option<Span>,
     freeze: Option<String>,
     partition: Option<Vec<String>>,
@@ -67,6 +68,7 @@ impl One<'_> {
     fn read(mut self, file: FaultFile) -> Option<Fault> {
         let kinds = [
             file.crash.is_some(),
+            file.stop.is_some(),
             file.freeze.is_some(),
             file.partition.is_some(),
             file.one_way.is_some(),
@@ -81,33 +83,34 @@ impl One<'_> {
             return None;
         }
         let is_slow = file.slow_link.is_some() || file.slow_task.is_some();
+        let ends = file.crash.is_some() || file.stop.is_some();
         self.only(
             file.restart_after.is_some(),
             "restart_after",
-            file.crash.is_some(),
-            "a task that crashes",
+            ends,
+            "a task that crashes or is asked to stop",
         );
         self.only(file.rate.is_some(), "rate", file.loss.is_some(), "a fault that loses packets");
         self.only(file.factor.is_some(), "factor", is_slow, "a fault that slows something down");
         self.only(
             file.lasts.is_some(),
             "for",
-            file.crash.is_none() && file.torn_checkpoint.is_none(),
-            "a fault that passes; a crash has `restart_after`",
+            !ends && file.torn_checkpoint.is_none(),
+            "a fault that passes; a crash or a stop has `restart_after`",
         );
         self.saved(file.full_disk == Some(true), "full_disk");
         self.saved(file.torn_checkpoint.is_some(), "torn_checkpoint");
         let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
         let restart_after = file.restart_after.map(Duration::from);
         self.above_0(restart_after, "restart_after");
-        let kind = match file.crash {
-            Some(name) => {
-                self.task(&name, "crash").map(|task| FaultKind::Crash { task, restart_after })
-            }
-            None => match &file.torn_checkpoint {
-                Some(damage) => self.damage(damage),
-                None => self.passing(file),
-            },
+        let kind = if let Some(name) = file.crash {
+            self.task(&name, "crash").map(|task| FaultKind::Crash { task, restart_after })
+        } else if let Some(name) = file.stop {
+            self.task(&name, "stop").map(|task| FaultKind::Stop { task, restart_after })
+        } else if let Some(damage) = &file.torn_checkpoint {
+            self.damage(damage)
+        } else {
+            self.passing(file)
         };
         Some(Fault { at: Trigger::Time(Time::ZERO.after(Duration::from(at?))), kind: kind? })
     }
@@ -241,11 +244,13 @@ pub(crate) fn written_alone(fault: &Fault) -> String {
         let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
         format!("[{}]", names.join(", "))
     };
+    let ended = |how: &str, task: &TaskName, restart_after: Option<Duration>| {
+        let back = restart_after.map(|after| format!(", restart_after = {}", exact(after)));
+        format!("{how} = \"{task}\"{}", back.unwrap_or_default())
+    };
     let what = match &fault.kind {
-        FaultKind::Crash { task, restart_after: None } => format!("crash = \"{task}\""),
-        FaultKind::Crash { task, restart_after: Some(after) } => {
-            format!("crash = \"{task}\", restart_after = {}", exact(*after))
-        }
+        FaultKind::Crash { task, restart_after } => ended("crash", task, *restart_after),
+        FaultKind::Stop { task, restart_after } => ended("stop", task, *restart_after),
         FaultKind::Freeze { task, lasts } => {
             format!("freeze = \"{task}\", for = {}", exact(*lasts))
         }

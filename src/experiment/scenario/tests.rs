@@ -84,6 +84,7 @@ fn faults_are_read_with_their_times() {
     let text = "[network]\nsilence = \"2s\"\nrecovery = \"20s\"\n\
                 [[fault]]\nat = \"2s\"\ncrash = \"worker:1\"\n\
                 restart_after = \"1s\"\n\
+                [[fault]]\nat = \"3s\"\nstop = \"ps:0\"\nrestart_after = \"2s\"\n\
                 [[fault]]\nat = \"500ms\"\nfreeze = \"ps:0\"\nfor = \"300ms\"\n\
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\", \"worker:1\"]\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_link = [\"ps:0\", \"worker:1\"]\nfactor = 3.0\n\
@@ -104,6 +105,7 @@ fn faults_are_read_with_their_times() {
     };
     let list = vec![
         fault(2000, FaultKind::Crash { task: worker, restart_after: Some(second) }),
+        fault(3000, FaultKind::Stop { task: ps.clone(), restart_after: Some(2 * second) }),
         fault(500, FaultKind::Freeze { task: ps.clone(), lasts: Duration::from_millis(300) }),
         fault(1000, FaultKind::Partition { tasks: both.clone(), lasts: second }),
         fault(1000, FaultKind::SlowLink { tasks: both.clone(), factor: 3.0, lasts: second }),

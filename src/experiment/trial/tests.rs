@@ -39,18 +39,22 @@ fn a_chief_that_is_gone_when_the_time_is_up_ends_the_training_with_what_to_do() 
 }
 
 #[test]
-fn a_run_whose_chief_was_killed_for_good_has_no_result() {
-    let text = |restart: &str| {
+fn a_run_whose_chief_was_killed_or_stopped_for_good_has_no_result() {
+    let text = |fault: &str, restart: &str| {
         format!(
-            "fault = [{{ at = '1ms', crash = 'worker:0'{restart} }}]\n\
+            "fault = [{{ at = '1ms', {fault} = 'worker:0'{restart} }}]\n\
              [cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\nbatch = 8\n\
              [stop]\nsteps = 100\n[[run]]\nname = 'a'\nmode = 'async'\n"
         )
     };
-    let run = |restart| Experiment::parse(text(restart)).unwrap().simulate(train);
-    let error = run("").unwrap_err().to_string();
-    assert!(error.contains("worker:0, the chief, was killed and not started again"), "{error}");
-    assert!(run(", restart_after = '1ms'").unwrap().runs[0].test_accuracy.is_some());
+    let run = |fault, restart| Experiment::parse(text(fault, restart)).unwrap().simulate(train);
+    for fault in ["crash", "stop"] {
+        let error = run(fault, "").unwrap_err().to_string();
+        let says = "worker:0, the chief, was killed or stopped and not started again";
+        assert!(error.contains(says), "{error}");
+        let report = run(fault, ", restart_after = '1ms'").unwrap();
+        assert!(report.runs[0].test_accuracy.is_some());
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The input and the output of the fault injector.
 
+use std::time::Duration;
+
 use crate::simulation::faults::FaultKind;
 use crate::transport::Loss;
 use crate::units::Time;
@@ -9,8 +11,12 @@ use crate::units::Time;
 pub(in crate::simulation) enum FaultEvent {
     /// The fault of this `number` among those of the run begins.
     Begin { number: usize, kind: FaultKind },
-    /// A crashed task starts again.
+    /// A task that has crashed or stopped starts again.
     Restart { task: usize },
+    /// A task is asked to stop, unless that life of it is over.
+    AskToStop { task: usize, incarnation: u32, restart_after: Option<Duration> },
+    /// A task that was asked to stop, or ends with one that was, is killed if it still runs.
+    EndOfGrace { task: usize, incarnation: u32 },
     /// A freeze ends, unless another has extended it or the task has died meanwhile.
     Thaw { task: usize, incarnation: u32 },
     /// A partition ends. It cut these pairs of sender and receiver; others may still cut them.
@@ -28,6 +34,9 @@ pub(in crate::simulation) enum FaultEvent {
     SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },
     /// `observer` learns of a new incarnation of `peer`, unless it has noticed the end of the last.
     PeerRestarted { observer: usize, peer: usize },
+    /// `observer` learns that the process of `peer` has ended in good order, unless it has noticed
+    /// its end.
+    PeerLeft { observer: usize, peer: usize },
     /// `observer` learns that `peer` has closed its end.
     PeerStopped { observer: usize, peer: usize },
     /// Held envelopes can be delivered to a task that listens again.
@@ -59,6 +68,10 @@ pub(in crate::simulation) enum FaultEffect {
     Kill { task: usize, restarts: bool },
     /// Start the task's server and its program.
     Start { task: usize },
+    /// Ask the task to stop.
+    AskToStop { task: usize },
+    /// Let `observer` learn one latency later that the process of `peer` has ended in good order.
+    SayBye { observer: usize, peer: usize },
     /// Tell `observer` that it has lost `peer`.
     TellLost { observer: usize, peer: usize, loss: Loss },
     /// Apply `event` at `at`.

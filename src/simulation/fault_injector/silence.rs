@@ -27,15 +27,25 @@ impl FaultInjector {
         restart_after: Option<Duration>,
         links: &mut Links,
     ) -> Vec<FaultEffect> {
-        let observers = links.crash(task);
-        let mut effects = Vec::new();
-        for observer in observers {
-            effects.push(self.at_silence_limit(now, observer, task, SilenceCause::Crash));
-        }
+        let mut effects = self.fall_silent(now, task, links);
         if let Some(after) = restart_after {
             effects.push(schedule(now, after, FaultEvent::Restart { task }));
         }
         effects.push(FaultEffect::Kill { task, restarts: restart_after.is_some() });
+        effects
+    }
+
+    /// Takes `task` down. Those that are connected to it notice at the limit of silence; those that
+    /// start again with it are to start.
+    pub(super) fn fall_silent(
+        &mut self,
+        now: Time,
+        task: usize,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let limit = |observer| self.at_silence_limit(now, observer, task, SilenceCause::Crash);
+        let mut effects: Vec<FaultEffect> = links.crash(task).into_iter().map(limit).collect();
+        effects.extend(self.stops.end(now, task));
         effects
     }
 

@@ -1,6 +1,7 @@
 //! Each fault's effects, on the links and by itself, without a world and without a runtime.
 
 mod overlaps;
+mod stops;
 
 use super::effects::SilenceCause;
 use super::*;

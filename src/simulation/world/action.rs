@@ -31,6 +31,8 @@ pub(in crate::simulation) enum RunCommand {
     Kill { task: usize, restarts: bool },
     /// Start them.
     Start { task: usize },
+    /// Ask the task to stop.
+    AskToStop { task: usize },
     /// No event is left: unless an actor has something to do, end the run.
     EndStalled,
     /// A replay departs from its tapes: end the run.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::simulation::audit::EventKind;
 use crate::simulation::events::Event;
 use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
+use crate::simulation::network::Delivery;
 use crate::transport::Obstacle;
 
 use super::processing::message_cost;
@@ -30,12 +32,35 @@ impl World {
         }
     }
 
+    /// The program of `task` has returned, since the task `asked` was asked to stop.
+    pub(in crate::simulation) fn leave(&mut self, task: usize, asked: usize) {
+        let effect = self.faults.leave(self.now, task, asked, &self.links);
+        self.apply(effect, &mut Vec::new());
+    }
+
+    /// Ends the process of a task that leaves, if its last messages have arrived. Those for a task
+    /// that is down keep it from nothing.
+    pub(super) fn end_a_leaver(&mut self, actions: &mut Vec<Action>) -> bool {
+        let have_arrived = |task: usize| {
+            let is_in_vain = |held: &&Delivery<_>| held.from == task && !self.links.is_up(held.to);
+            let in_vain = self.held.iter().filter(is_in_vain).map(|held| held.size.0);
+            self.books.of(task) + in_vain.sum::<u64>() == self.traffic[task].total
+        };
+        let Some(task) = self.faults.next_to_end(have_arrived) else { return false };
+        self.audit.record(self.now, EventKind::Fault, [task as u64, u64::MAX]);
+        self.history.interfere(self.now, task);
+        for effect in self.faults.end_stopped(self.now, task, &mut self.links) {
+            self.apply(effect, actions);
+        }
+        true
+    }
+
     pub(super) fn apply(&mut self, effect: FaultEffect, actions: &mut Vec<Action>) {
         match effect {
             FaultEffect::Kill { task, restarts } => {
                 let missed = std::mem::take(&mut self.missed[task]);
                 let undone = self.processors.clear(self.now, task);
-                self.books.leave_undone(&undone);
+                self.books.leave_undone(task, &undone);
                 for unsent in self.network.crash(self.now, task) {
                     self.books.drop(&unsent);
                 }
@@ -45,6 +70,13 @@ impl World {
             }
             FaultEffect::Start { task } => {
                 actions.push(Action::Command(RunCommand::Start { task }));
+            }
+            FaultEffect::AskToStop { task } => {
+                actions.push(Action::Command(RunCommand::AskToStop { task }));
+            }
+            FaultEffect::SayBye { observer, peer } => {
+                let event = FaultEvent::PeerLeft { observer, peer };
+                self.schedule_fault(self.network.latency(peer, observer), event);
             }
             FaultEffect::TellLost { observer, peer, loss } => {
                 self.tell_lost(observer, peer, loss, actions);

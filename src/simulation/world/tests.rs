@@ -4,6 +4,7 @@ mod books;
 mod gathering;
 mod lanes;
 mod processing;
+mod stops;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

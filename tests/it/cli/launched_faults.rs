@@ -54,6 +54,33 @@ fn the_same_faults_in_both_worlds_leave_the_weights_of_an_undisturbed_training()
 }
 
 #[test]
+fn tasks_that_are_asked_to_stop_are_started_again_with_those_that_they_end_and_go_on() {
+    let faults = "{ at = '500ms', stop = 'worker:1', restart_after = '100ms' }, \
+                  { at = '1300ms', stop = 'ps:1', restart_after = '100ms' }";
+    let path = training("launched_faults_stop", "sync", faults);
+    let launched = launch(&path);
+    assert_eq!(launched.code, 0, "{}", launched.err);
+    for told in [
+        "worker:1 is asked to stop",
+        "ps:1 is asked to stop",
+        "ps:1: it ended with exit code 143, by the fault",
+        "worker:0: it ended with exit code 138, by the fault",
+        "ps:0 is started again",
+        "ps:1 is started again",
+    ] {
+        assert!(launched.err.contains(told), "no `{told}` in: {}", launched.err);
+    }
+    let starts = launched.err.matches("worker:1 is started again").count();
+    assert_eq!(starts, 2, "after its own stop and after that of ps:1: {}", launched.err);
+    let simulated = trainyard(&["sim", &path]);
+    assert_eq!(simulated.code, 0, "{}", simulated.err);
+    let steps = |said: &Said| {
+        said.out.lines().any(|line| line.split_whitespace().any(|word| word == "6000"))
+    };
+    assert!(steps(&launched) && steps(&simulated), "{}\n{}", launched.out, simulated.out);
+}
+
+#[test]
 fn disturbed_links_a_slow_process_and_a_damaged_checkpoint_leave_the_weights() {
     let faults = "{ at = '200ms', loss = ['ps:0', 'worker:1'], rate = 0.2, for = '500ms' }, \
                   { at = '400ms', slow_link = ['ps:1', 'worker:0'], factor = 20.0, for = '1s' }, \
@@ -102,7 +129,7 @@ fn a_worker_that_is_killed_for_good_is_missed_and_a_chief_that_is_leaves_no_resu
     assert!(without_chief.err.contains("it was killed by signal 9"), "{}", without_chief.err);
     let waits = "the chief was killed; still there: ps:0, ps:1";
     assert!(without_chief.err.contains(waits), "{}", without_chief.err);
-    let missed = "at most: parameter servers wait for worker:0, killed for good, to come back";
+    let missed = "at most: parameter servers wait for worker:0, gone for good, to come back";
     assert!(without_chief.err.contains(missed), "{}", without_chief.err);
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Followed;
-use super::followee::Followee;
-use super::listener::{self, NewsSender};
+use super::followee::{Followee, Stop};
+use super::listener::{self, Exit, NewsSender};
 use crate::clock::Clock;
 use crate::deployment::DeploymentError;
 use crate::deployment::launch::damage::inflict;
@@ -33,8 +33,8 @@ impl Followed<'_> {
     fn carry_out(&mut self, deed: Deed) -> Result<Option<SkipReason>, DeploymentError> {
         match deed {
             Deed::Begin(fault) => return self.begin(fault),
-            Deed::Start { index } if self.tasks[index].id.is_some() => {
-                self.agenda.add(self.clock.now().after(SOON), deed); // not gone yet
+            Deed::Start { index } if self.must_wait_for_an_end(index) => {
+                self.agenda.add(self.clock.now().after(SOON), deed);
             }
             Deed::Start { index } => self.start_again(index)?,
             Deed::Continue { index, id } => self.go_on(index, id)?,
@@ -52,6 +52,7 @@ impl Followed<'_> {
     fn begin(&mut self, fault: FaultKind<usize>) -> Result<Option<SkipReason>, DeploymentError> {
         match fault {
             FaultKind::Crash { task, restart_after } => Ok(self.kill(task, restart_after)),
+            FaultKind::Stop { task, restart_after } => self.ask_to_stop(task, restart_after),
             FaultKind::Freeze { task, lasts } => self.stand_still(task, lasts),
             FaultKind::SlowTask { task, factor, lasts } => {
                 let name = &self.tasks[task].task;
@@ -98,14 +99,50 @@ impl Followed<'_> {
         if self.running(index).is_none() {
             return Some(SkipReason::NotRunning);
         }
-        let Followee { task, kill, has_ended, is_down, .. } = &mut self.tasks[index];
+        let Followee { task, kill, has_ended, is_down, stop, .. } = &mut self.tasks[index];
         (self.order.tell)(&format!("fault: {task} is killed"));
-        (*kill, *is_down) = (None, true);
+        (*kill, *is_down, *stop) = (None, true, None);
         match restart_after {
             Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
             None => *has_ended = true,
         }
         None
+    }
+
+    /// Asks the process of the task `index` to stop. A parameter server has the others end, too;
+    /// those that it ends are started again with it.
+    fn ask_to_stop(
+        &mut self,
+        index: usize,
+        restart_after: Option<Duration>,
+    ) -> Result<Option<SkipReason>, DeploymentError> {
+        let Some(id) = self.running(index) else { return Ok(Some(SkipReason::NotRunning)) };
+        let ends_others = self.tasks[index].task.is_parameter_server() && restart_after.is_some();
+        let others = self.tasks.iter_mut().filter(|other| ends_others && other.runs());
+        for followee in others {
+            followee.stop.get_or_insert(Stop { is_own: false, restart_after });
+        }
+        let followee = &mut self.tasks[index];
+        (self.order.tell)(&format!("fault: {} is asked to stop", followee.task));
+        followee.stop = Some(Stop { is_own: true, restart_after });
+        signal("TERM", id).map(|()| None)
+    }
+
+    /// The process of the task `index` has ended by the fault `stop`.
+    pub(super) fn ended_by_a_stop(&mut self, index: usize, stop: Stop, exit: Exit) {
+        let followee = &mut self.tasks[index];
+        followee.is_down = true;
+        (self.order.tell)(&format!("{}: {exit}, by the fault", followee.task));
+        match stop.restart_after {
+            Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
+            None => (followee.has_ended, followee.stopped) = (true, Some(exit)),
+        }
+    }
+
+    /// Whether the process of the task `index` is not gone yet, or another one that is still ending
+    /// the others.
+    fn must_wait_for_an_end(&self, index: usize) -> bool {
+        self.tasks[index].id.is_some() || self.tasks.iter().any(Followee::is_ending_others)
     }
 
     fn stand_still(

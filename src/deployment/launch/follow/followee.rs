@@ -1,5 +1,7 @@
 //! One process that is followed, and what is known of it.
 
+use std::time::Duration;
+
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::oneshot;
 
@@ -8,6 +10,15 @@ use super::quiet::Quiet;
 use super::slowness::Slowness;
 use super::task_record::TaskRecord;
 use crate::cluster::TaskName;
+
+/// A fault that asks a process to stop, or the parameter server that ends it.
+#[derive(Clone, Copy)]
+pub(super) struct Stop {
+    /// Whether it was this process that was asked.
+    pub(super) is_own: bool,
+    /// The time from its end until it is started again.
+    pub(super) restart_after: Option<Duration>,
+}
 
 /// One process, and what is known of it.
 pub(super) struct Followee {
@@ -22,6 +33,10 @@ pub(super) struct Followee {
     pub(super) slowness: Slowness,
     /// Whether it was killed by a fault, or has ended, and is not started again yet.
     pub(super) is_down: bool,
+    /// The fault that ends it in good order, if one does.
+    pub(super) stop: Option<Stop>,
+    /// How it ended by that fault, if it does not start again.
+    pub(super) stopped: Option<Exit>,
     /// How often it was started again after an end of its own.
     pub(super) restarts: u32,
     /// Whether this is not its first process: an earlier one was killed by a fault, or ended.
@@ -55,6 +70,8 @@ impl Followee {
             stops: 0,
             slowness: Slowness::default(),
             is_down: false,
+            stop: None,
+            stopped: None,
             restarts: 0,
             is_again: false,
             has_begun: false,
@@ -69,6 +86,13 @@ impl Followee {
     /// Whether its process runs.
     pub(super) fn runs(&self) -> bool {
         !self.has_ended && !self.is_down && self.failed.is_none()
+    }
+
+    /// Whether it is a parameter server that was asked to stop, and is not gone: the tasks that
+    /// it ends are not to find it.
+    pub(super) fn is_ending_others(&self) -> bool {
+        let is_asked = self.stop.is_some_and(|stop| stop.is_own);
+        is_asked && self.id.is_some() && self.task.is_parameter_server()
     }
 
     /// Whether its process runs and has begun.

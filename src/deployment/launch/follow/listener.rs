@@ -39,6 +39,8 @@ pub(super) enum News {
 /// and SIGSEGV. Started again it would end so again.
 const OF_A_DEFECT: [i32; 6] = [4, 5, 6, 7, 8, 11];
 
+const SIGTERM: i32 = 15;
+
 /// The exit codes of a process that has done what it was asked to.
 const IN_GOOD_ORDER: [i32; 3] =
     [ExitCode::Done as i32, ExitCode::Interrupted as i32, ExitCode::Terminated as i32];
@@ -60,6 +62,16 @@ impl Exit {
     /// Whether it ended because it lost another task.
     pub(super) fn is_loss_of_another(&self) -> bool {
         matches!(self, Self::Code(code) if *code == ExitCode::PeersLost as i32)
+    }
+
+    /// Whether a process may end so, and is to be started again, since it or another was asked to
+    /// stop: by its exit code, or by SIGTERM, which ends one that does not listen yet.
+    pub(super) fn ends_by_a_request(&self) -> bool {
+        match self {
+            Self::Code(code) => ExitCode::asks_for_restart(*code),
+            Self::Signal(signal) => *signal == SIGTERM,
+            _ => false,
+        }
     }
 
     /// Whether it may have ended because all others had.

@@ -10,8 +10,8 @@ use super::listener::Exit;
 use super::{Followed, STOP, task_record};
 use crate::clock::Clock;
 use crate::deployment::launch::{Ended, FailedStop, Launched, Stopped};
-use crate::deployment::stop::GRACE;
 use crate::deployment::{DeploymentError, ExitCode};
+use crate::runtime::STOP_GRACE;
 use crate::units::Time;
 
 /// The time after the first failure in which another failure may turn out to be its cause.
@@ -24,7 +24,7 @@ impl Followed<'_> {
         stopped: Option<ExitCode>,
     ) -> Result<Ended<Launched>, DeploymentError> {
         if let Some(code) = stopped {
-            let exits = self.stop(GRACE + STOP).await;
+            let exits = self.stop(STOP_GRACE + STOP).await;
             let failed = self.failed_stops(exits);
             return Ok(Ended::Stopped(Stopped { code, failed, so_far: self.launched() }));
         }
@@ -60,7 +60,9 @@ impl Followed<'_> {
         self.wake_all(); // nothing else does, once the rest is spared
         let known: Vec<bool> =
             self.tasks.iter().map(|followee| followee.failed.is_some()).collect();
-        self.tasks.iter_mut().for_each(|followee| followee.way = None);
+        for followee in &mut self.tasks {
+            (followee.way, followee.stop) = (None, None);
+        }
         if !self.wait(time).await {
             for followee in &mut self.tasks {
                 followee.kill = None;
@@ -88,7 +90,7 @@ impl Followed<'_> {
         self.tasks.iter().zip(exits).filter_map(failed).collect()
     }
 
-    /// Notes that the run has no result if a fault has killed the chief. If that was for good,
+    /// Notes that the run has no result if a fault has ended the chief. If that was for good,
     /// whatever else has failed came later: the first failure ends the run.
     fn miss_a_chief_that_was_killed(&mut self) {
         let (failures, is_dead) = (self.failures(), self.is_chief_dead());
@@ -99,7 +101,8 @@ impl Followed<'_> {
         let chief = &mut self.tasks[self.chief];
         if chief.is_down {
             let rank = if is_dead { 0 } else { failures };
-            chief.failed.get_or_insert((rank, Exit::Signal(9)));
+            let exit = chief.stopped.take().unwrap_or(Exit::Signal(9));
+            chief.failed.get_or_insert((rank, exit));
         }
     }
 

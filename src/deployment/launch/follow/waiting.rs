@@ -63,7 +63,7 @@ impl Followed<'_> {
         self.tasks[self.chief].has_ended && !self.is_chief_dead()
     }
 
-    /// Whether a fault has killed the chief for good.
+    /// Whether a fault has ended the chief for good.
     pub(super) fn is_chief_dead(&self) -> bool {
         let chief = &self.tasks[self.chief];
         chief.has_ended && chief.is_down
@@ -71,7 +71,11 @@ impl Followed<'_> {
 
     /// Why the others have nothing to wait for.
     fn chief_is_gone(&self) -> &'static str {
-        if self.is_chief_dead() { "the chief was killed" } else { "the chief is done" }
+        match &self.tasks[self.chief].stopped {
+            _ if !self.is_chief_dead() => "the chief is done",
+            Some(_) => "the chief was stopped",
+            None => "the chief was killed",
+        }
     }
 
     /// Counts the silence of a task, and kills it when that is too long.
@@ -141,14 +145,14 @@ impl Followed<'_> {
     fn tell_who_lingers(&self, left: Duration) {
         let (names, chief_is_gone) = (self.who_lingers(), self.chief_is_gone());
         let dead = self.whom_servers_miss().map_or_else(String::new, |dead| {
-            format!(": parameter servers wait for {dead}, killed for good, to come back")
+            format!(": parameter servers wait for {dead}, gone for good, to come back")
         });
         (self.order.tell)(&format!(
             "{chief_is_gone}; still there: {names}, for {left:.0?} at most{dead}"
         ));
     }
 
-    /// The names of the workers that faults have killed for good, if parameter servers, which can't
+    /// The names of the workers that faults have ended for good, if parameter servers, which can't
     /// know that, still wait for them.
     fn whom_servers_miss(&self) -> Option<String> {
         let is_left = |followee: &Followee| !followee.has_ended;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::Trial;
+use super::timeline::is_death;
 use super::{Breaches, Promise, Timeline};
 use crate::cluster::TaskName;
 use crate::training::StepStats;
@@ -43,14 +44,14 @@ pub(super) fn check(
 /// recorded as dropped may be recorded again.
 fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breaches) {
     let mut last: BTreeMap<&TaskName, &StepStats> = BTreeMap::new();
-    let has_crashes = timeline.crashes().next().is_some();
+    let has_lives = timeline.has(is_death);
     for step in steps {
         found.unless(step.started <= step.ended, Promise::Order, || format!("{step:?}"));
         if let Some(before) = last.insert(&step.worker, step) {
-            let grows = has_crashes || before.global_step <= step.global_step;
+            let grows = has_lives || before.global_step <= step.global_step;
             let is_next = step.local_step == before.local_step + 1;
             let is_again = step.local_step == before.local_step && !before.applied;
-            let is_anew = has_crashes && step.local_step == 0;
+            let is_anew = has_lives && step.local_step == 0;
             let follows = before.ended <= step.started && grows && (is_next || is_again || is_anew);
             found.unless(follows, Promise::Order, || format!("after {before:?} comes {step:?}"));
         }

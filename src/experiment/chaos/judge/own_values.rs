@@ -18,7 +18,7 @@ pub(super) fn began_anew(
     let workers: Vec<_> = timeline.trial.cluster.spec.workers().collect();
     let Recording { begun_anew, restored, .. } = &attempt.recording;
     for begun in begun_anew {
-        let has_died = timeline.worker_crashes().any(|dead| *dead == begun.worker);
+        let has_died = timeline.ends(&begun.worker);
         let is_lacked = || {
             let index = workers.iter().position(|worker| *worker == begun.worker)?;
             let lacks = |restore: &&Restore| {

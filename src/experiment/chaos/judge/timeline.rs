@@ -1,11 +1,14 @@
 //! The faults of a run, and what they excuse.
 
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use super::saved::Saved;
 use super::{Breaches, Promise, Trial};
 use crate::cluster::{Role, TaskName};
-use crate::runtime::{Code, Error, GRACE};
+use crate::runtime::{Code, Error, GRACE, STOP_GRACE};
 use crate::simulation::{Fault, FaultKind, Trigger};
 use crate::units::Time;
 
@@ -27,11 +30,19 @@ impl Timeline<'_> {
         self.faults.iter().any(|fault| is_meant(&fault.kind))
     }
 
-    pub(super) fn crashes(&self) -> impl Iterator<Item = (&TaskName, Option<Duration>)> {
+    /// The tasks whose processes end, each with the time after which it starts again.
+    fn deaths(&self) -> impl Iterator<Item = (&TaskName, Option<Duration>)> {
         self.faults.iter().filter_map(|fault| match &fault.kind {
-            FaultKind::Crash { task, restart_after } => Some((task, *restart_after)),
+            FaultKind::Crash { task, restart_after } | FaultKind::Stop { task, restart_after } => {
+                Some((task, *restart_after))
+            }
             _ => None,
         })
+    }
+
+    /// Whether a parameter server is asked to stop: all tasks end with it.
+    fn stops_all(&self) -> bool {
+        self.has(|kind| matches!(kind, FaultKind::Stop { task, .. } if task.is_parameter_server()))
     }
 
     /// By worker: how many times it may have been lost in the midst of a step that others went on
@@ -40,11 +51,24 @@ impl Timeline<'_> {
     pub(super) fn worker_losses(&self) -> Vec<u64> {
         let limit = self.trial.cluster.faults.silence + GRACE;
         let losses = |worker: TaskName| {
-            let deaths = self.worker_crashes().filter(|dead| **dead == worker).count();
+            let deaths =
+                self.faults.iter().filter(|fault| self.loses(&worker, &fault.kind)).count();
             let given_up = self.absences(&worker).into_iter().filter(|absence| *absence >= limit);
             (deaths + given_up.count()) as u64
         };
         self.trial.cluster.spec.workers().map(losses).collect()
+    }
+
+    /// Whether `worker` may die in the midst of a step by a fault of `kind`. Asked to stop, it ends
+    /// its step, unless another fault keeps it from that.
+    fn loses(&self, worker: &TaskName, kind: &FaultKind) -> bool {
+        match kind {
+            FaultKind::Crash { task, .. } => task == worker,
+            FaultKind::Stop { task, .. } => {
+                self.faults.len() > 1 && (task == worker || task.is_parameter_server())
+            }
+            _ => false,
+        }
     }
 
     /// The times for which `worker` stood still, or was cut off from a parameter server.
@@ -93,8 +117,9 @@ impl Timeline<'_> {
         merged.into_iter().map(|(from, to)| to.since(from)).collect()
     }
 
-    pub(super) fn worker_crashes(&self) -> impl Iterator<Item = &TaskName> {
-        self.crashes().map(|(task, _)| task).filter(|task| !task.is_parameter_server())
+    /// Whether the process of `task`, which is no parameter server, ends.
+    pub(super) fn ends(&self, task: &TaskName) -> bool {
+        self.stops_all() || self.deaths().any(|(dead, _)| dead == task)
     }
 
     /// Whether tasks may count each other as lost though neither has died.
@@ -121,7 +146,7 @@ impl Timeline<'_> {
             FaultKind::OneWay { from, to, lasts } if parts(from) && parts(to) => *lasts,
             _ => Duration::ZERO,
         };
-        let has_died = self.worker_crashes().any(|dead| Some(dead) == chief);
+        let has_died = chief.is_some_and(|chief| self.ends(chief));
         has_died || self.faults.iter().map(apart).sum::<Duration>() >= silence
     }
 
@@ -131,7 +156,7 @@ impl Timeline<'_> {
             return self.may_end_an_all_reduce();
         }
         let has_checkpoints = self.trial.has_checkpoints();
-        self.crashes().any(|(task, restart_after)| match restart_after {
+        self.deaths().any(|(task, restart_after)| match restart_after {
             None => self.is_needed(task),
             Some(_) => task.is_parameter_server() && !has_checkpoints,
         })
@@ -143,8 +168,8 @@ impl Timeline<'_> {
     fn may_end_an_all_reduce(&self) -> bool {
         let chief = self.trial.cluster.spec.chief();
         let is_chief = |task: &TaskName| Some(task) == chief.as_ref();
-        let chief_dies = self.crashes().any(|(task, _)| is_chief(task));
-        let one_is_gone = || self.crashes().any(|(_, restart_after)| restart_after.is_none());
+        let chief_dies = self.deaths().any(|(task, _)| is_chief(task));
+        let one_is_gone = || self.deaths().any(|(_, restart_after)| restart_after.is_none());
         let helpers_part = || {
             self.outlasts_recovery(|kind, one, other| {
                 self.cut(kind, one, other).filter(|_| !is_chief(one) && !is_chief(other))
@@ -159,6 +184,9 @@ impl Timeline<'_> {
         self.outlasts_recovery(|kind, one, other| match kind {
             FaultKind::Crash { task, restart_after } if task == one || task == other => {
                 *restart_after
+            }
+            FaultKind::Stop { task, restart_after } if task == one || task == other => {
+                Some(STOP_GRACE + (*restart_after)?)
             }
             FaultKind::Freeze { task, lasts } if task == one || task == other => Some(*lasts),
             kind => self.cut(kind, one, other),
@@ -202,7 +230,8 @@ impl Timeline<'_> {
     }
 
     /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
-    /// too, before they gave it up. It is waited for as one that has yet to come.
+    /// too, before they gave it up, or all tasks are stopped. It is waited for as one that has yet
+    /// to come.
     fn forgets_a_worker(&self) -> bool {
         if !self.trial.cluster.spec.has_parameter_servers() {
             return false;
@@ -214,34 +243,42 @@ impl Timeline<'_> {
             self.faults.iter().any(|fault| is_it(&fault.kind) && begins(fault) <= by)
         };
         self.faults.iter().any(|fault| {
-            let FaultKind::Crash { task, restart_after: None } = &fault.kind else { return false };
+            let (FaultKind::Crash { task, restart_after: None }
+            | FaultKind::Stop { task, restart_after: None }) = &fault.kind
+            else {
+                return false;
+            };
             let tasks = self.trial.cluster.spec.tasks();
             let mut servers = tasks.filter(TaskName::is_parameter_server);
             let given_up = begins(fault).after(limit);
-            !task.is_parameter_server() && servers.all(|server| dies_by(&server, given_up))
+            let is_other = !task.is_parameter_server();
+            is_other && (self.stops_all() || servers.all(|server| dies_by(&server, given_up)))
         })
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers that are there, and the last one is the same.
+    /// is of all workers that are there, and the last one is the same. Workers that are asked to
+    /// stop do not stop at the same round.
     pub(super) fn keeps_weights(&self) -> bool {
-        let all_come_back = self.crashes().all(|(_, restart_after)| restart_after.is_some());
+        let all_come_back = self.deaths().all(|(_, restart_after)| restart_after.is_some());
+        let is_asked_to_stop = self.has(is_stop);
         let (stop, cluster) = (&self.trial.settings.stop, &self.trial.cluster.spec);
         let is_measured_beside = stop.accuracy.is_some() && cluster.evaluator().is_some();
         let ends_in_time = stop.time.is_some() || is_measured_beside;
-        let dies = |worker: TaskName| self.worker_crashes().any(|dead| *dead == worker);
+        let dies = |worker: TaskName| self.ends(&worker);
         // The round in which all workers die at once counts though nobody has its answer.
         let may_all_die = cluster.workers().all(dies);
         let has_barrier = self.trial.mode.needs().is_barrier();
         // An all-reduce goes on without who is away for long.
         let leaves_out = self.trial.settings.all_reduce.is_some() && self.parts_for_long();
         let ends_alike = !ends_in_time && !may_all_die && !self.may_end_it() && !leaves_out;
-        has_barrier && all_come_back && ends_alike
+        has_barrier && all_come_back && !is_asked_to_stop && ends_alike
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
     pub(super) fn is_exact(&self) -> bool {
-        self.keeps_weights() && !self.separates() && self.worker_crashes().next().is_none()
+        let one_dies = self.deaths().any(|(dead, _)| !dead.is_parameter_server());
+        self.keeps_weights() && !self.separates() && !one_dies
     }
 
     /// A training ends early only where it has lost what it can't go on without, for good or for
@@ -278,6 +315,7 @@ impl Timeline<'_> {
     fn victims(&self) -> impl Iterator<Item = &TaskName> {
         self.faults.iter().flat_map(|fault| match &fault.kind {
             FaultKind::Crash { task, .. }
+            | FaultKind::Stop { task, .. }
             | FaultKind::Freeze { task, .. }
             | FaultKind::SlowTask { task, .. } => vec![task],
             FaultKind::FullDisk { .. } | FaultKind::TornCheckpoint { .. } => Vec::new(),
@@ -301,6 +339,7 @@ fn begins(fault: &Fault) -> Time {
 fn lasts(kind: &FaultKind) -> Duration {
     match kind {
         FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
+        FaultKind::Stop { restart_after, .. } => STOP_GRACE + restart_after.unwrap_or_default(),
         FaultKind::Freeze { lasts, .. }
         | FaultKind::Partition { lasts, .. }
         | FaultKind::OneWay { lasts, .. }
@@ -316,78 +355,15 @@ pub(super) fn is_tear(kind: &FaultKind) -> bool {
     matches!(kind, FaultKind::TornCheckpoint { .. })
 }
 
-pub(super) fn is_crash(kind: &FaultKind) -> bool {
-    matches!(kind, FaultKind::Crash { .. })
+fn is_stop(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::Stop { .. })
+}
+
+/// Whether a process ends, so that another life of its task may begin.
+pub(super) fn is_death(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::Crash { .. }) || is_stop(kind)
 }
 
 pub(super) fn is_full_disk(kind: &FaultKind) -> bool {
     matches!(kind, FaultKind::FullDisk { .. })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::experiment::Experiment;
-
-    fn worker(index: u32) -> TaskName {
-        TaskName::new("worker", index)
-    }
-
-    fn crash(task: TaskName, back: Option<u64>) -> Fault {
-        let restart_after = back.map(Duration::from_millis);
-        Fault { at: Trigger::Time(Time(1)), kind: FaultKind::Crash { task, restart_after } }
-    }
-
-    /// From `at` on, the two can't reach each other for so many milliseconds.
-    fn cut(at: u64, one: TaskName, other: TaskName, millis: u64) -> Fault {
-        let at = Trigger::Time(Time::ZERO.after(Duration::from_millis(at)));
-        let (tasks, lasts) = (vec![one, other], Duration::from_millis(millis));
-        Fault { at, kind: FaultKind::Partition { tasks, lasts } }
-    }
-
-    /// Whether a training that ends under `faults`, as `lost` does not answer, breaks a promise.
-    fn breaks(trial: &Trial, lost: &TaskName, faults: &[Fault]) -> bool {
-        let (timeline, mut found) = (Timeline { faults, trial }, Breaches::default());
-        let error = Error::new(Code::DeadlineExceeded, "no answer").on(lost);
-        timeline.check_error(&error, &Saved::read(None, false), &mut found);
-        !found.0.is_empty()
-    }
-
-    #[test]
-    fn an_all_reduce_ends_with_its_chief_or_where_two_helpers_are_cut_off_for_long() {
-        let text =
-            "[cluster]\nworker = 3\n[program]\nall_reduce = \"ring\"\n[[run]]\nmode = \"sync\"";
-        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let crash = |index, back: Option<u64>| crash(worker(index), back);
-        let breaks = |faults: &[Fault]| breaks(&trial, &worker(1), faults);
-        assert!(breaks(&[crash(1, None), crash(2, None)]), "the others form anew");
-        assert!(breaks(&[crash(0, Some(5)), crash(1, Some(5))]), "all come back");
-        assert!(!breaks(&[crash(0, Some(5)), crash(1, None)]), "the chief begins with all or none");
-        assert!(!breaks(&[crash(0, None), crash(1, Some(5))]));
-        // `network.recovery` is a minute where the scenario does not say.
-        assert!(!breaks(&[crash(0, Some(5)), crash(1, Some(70_000))]), "nor is it there in time");
-        assert!(!breaks(&[cut(0, worker(1), worker(2), 70_000)]), "no step reaches its end");
-        for (millis, keeps_weights) in [(700, true), (70_000, false)] {
-            let faults = &[cut(0, worker(0), worker(1), millis)];
-            assert!(breaks(faults), "the others go on without it");
-            assert_eq!(Timeline { faults, trial: &trial }.keeps_weights(), keeps_weights);
-        }
-    }
-
-    #[test]
-    fn a_training_ends_where_a_task_that_it_needs_is_away_for_longer_than_it_waits() {
-        let text = "[cluster]\nps = 1\nworker = 3\nevaluator = 1\n[checkpoint]\n\
-                    every_steps = 10\ndirectory = \"saved\"\n[network]\nrecovery = \"2s\"\n\
-                    [[run]]\nmode = \"sync\"";
-        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let (server, evaluator) = (TaskName::new("ps", 0), TaskName::new("evaluator", 0));
-        let cut_off = |at, index, millis| cut(at, server.clone(), worker(index), millis);
-        let breaks = |faults: &[Fault]| breaks(&trial, &server, faults);
-        assert!(!breaks(&[cut_off(0, 1, 3_000)]));
-        assert!(!breaks(&[crash(server.clone(), Some(3_000))]));
-        assert!(!breaks(&[cut_off(0, 1, 1_500), cut_off(1_600, 1, 1_500)]), "one after the other");
-        assert!(breaks(&[cut_off(0, 1, 1_500), cut_off(1_600, 2, 1_500)]), "each is back in time");
-        assert!(breaks(&[cut(0, worker(1), worker(2), 3_000)]), "neither needs the other");
-        assert!(breaks(&[cut(0, evaluator, worker(0), 3_000)]), "it ends alone");
-    }
 }

@@ -1,0 +1,199 @@
+//! Tasks that are asked to stop, the processes that end by that, and when they start again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::effects::{FaultEffect, FaultEvent};
+use super::{FaultInjector, schedule};
+use crate::runtime::STOP_GRACE;
+use crate::simulation::links::Links;
+use crate::transport::Loss;
+use crate::units::Time;
+
+/// The last request to stop that a task was given.
+#[derive(Clone, Copy)]
+struct Request {
+    restart_after: Option<Duration>,
+    /// Whether the life that was asked has yet to end.
+    is_under_way: bool,
+}
+
+/// A task that has ended before the parameter server that was asked to stop, with which it starts
+/// again.
+struct Waiting {
+    task: usize,
+    asked: usize,
+    restart_after: Duration,
+}
+
+/// The requests to stop of a run, and the processes that end by them.
+pub(super) struct Stops {
+    /// By task.
+    requests: Vec<Option<Request>>,
+    /// The tasks whose program has returned and whose last messages are on their way, each with the
+    /// task whose request has ended it.
+    leaving: BTreeMap<usize, usize>,
+    waiting: Vec<Waiting>,
+}
+
+impl Stops {
+    pub(super) fn new(tasks: usize) -> Self {
+        Self { requests: vec![None; tasks], leaving: BTreeMap::new(), waiting: Vec::new() }
+    }
+
+    fn is_under_way(&self, task: usize) -> bool {
+        self.requests[task].is_some_and(|request| request.is_under_way)
+    }
+
+    fn restart_after(&self, asked: usize) -> Option<Duration> {
+        self.requests[asked]?.restart_after
+    }
+
+    /// No request to stop of `task` is under way any more. Returns the starts of the tasks that
+    /// start again with it.
+    pub(super) fn end(&mut self, now: Time, task: usize) -> Vec<FaultEffect> {
+        self.leaving.remove(&task);
+        if let Some(request) = &mut self.requests[task] {
+            request.is_under_way = false;
+        }
+        let released = self.waiting.extract_if(.., |one| one.asked == task);
+        let start = |Waiting { task, restart_after, .. }| {
+            schedule(now, restart_after, FaultEvent::Restart { task })
+        };
+        released.map(start).collect()
+    }
+}
+
+impl FaultInjector {
+    /// Asks the life `incarnation` of `task` to stop, once it is not frozen. A life that was asked
+    /// before ends at once.
+    pub(super) fn ask_to_stop(
+        &mut self,
+        now: Time,
+        (task, incarnation): (usize, u32),
+        restart_after: Option<Duration>,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        if !links.is_alive(task, incarnation) || self.has_returned[task] {
+            return Vec::new();
+        }
+        if links.is_frozen(task) {
+            let event = FaultEvent::AskToStop { task, incarnation, restart_after };
+            return vec![FaultEffect::Postpone { task, event }];
+        }
+        let is_second = self.stops.is_under_way(task);
+        self.stops.requests[task] = Some(Request { restart_after, is_under_way: true });
+        if is_second {
+            return self.end_stopped(now, task, links);
+        }
+        vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, links)]
+    }
+
+    /// The task whose request to stop ends `task`, as its program returns now: its own, or that of
+    /// a parameter server which has told it that it is `stopping`.
+    pub(in crate::simulation) fn ended_by(
+        &self,
+        task: usize,
+        stopping: Option<usize>,
+    ) -> Option<usize> {
+        let own = Some(task).filter(|task| self.stops.is_under_way(*task));
+        own.or_else(|| stopping.filter(|peer| self.stops.requests[*peer].is_some()))
+    }
+
+    /// Whether the tasks that end by the request to stop of `asked` start again.
+    pub(in crate::simulation) fn restarts_stopped(&self, asked: usize) -> bool {
+        self.stops.restart_after(asked).is_some()
+    }
+
+    /// The program of `task` has returned, since `asked` was asked to stop: its process ends once
+    /// its last messages have arrived, or after the time of grace.
+    pub(in crate::simulation) fn leave(
+        &mut self,
+        now: Time,
+        task: usize,
+        asked: usize,
+        links: &Links,
+    ) -> FaultEffect {
+        self.stops.leaving.insert(task, asked);
+        end_of_grace(now, task, links)
+    }
+
+    /// The first task that leaves and of which `have_arrived` all messages.
+    #[inline]
+    pub(in crate::simulation) fn next_to_end(
+        &self,
+        have_arrived: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        self.stops.leaving.keys().copied().find(|task| have_arrived(*task))
+    }
+
+    /// The time of grace of `task` is over.
+    pub(super) fn end_grace(
+        &mut self,
+        now: Time,
+        task: usize,
+        incarnation: u32,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        if !links.is_alive(task, incarnation) {
+            return Vec::new();
+        }
+        if self.has_returned[task] && !self.stops.leaving.contains_key(&task) {
+            return self.stops.end(now, task); // it had come to the end of the training
+        }
+        if links.is_frozen(task) {
+            let event = FaultEvent::EndOfGrace { task, incarnation };
+            return vec![FaultEffect::Postpone { task, event }];
+        }
+        self.end_stopped(now, task, links)
+    }
+
+    /// Ends the process of `task`, which was asked to stop or ends with one that was. It tells its
+    /// peers.
+    pub(in crate::simulation) fn end_stopped(
+        &mut self,
+        now: Time,
+        task: usize,
+        links: &mut Links,
+    ) -> Vec<FaultEffect> {
+        let asked = self.stops.leaving.get(&task).copied().unwrap_or(task);
+        let waits = asked != task && self.stops.is_under_way(asked);
+        let after = self.stops.restart_after(asked);
+        if let Some(restart_after) = after.filter(|_| waits) {
+            self.stops.waiting.push(Waiting { task, asked, restart_after });
+        }
+        let mut effects = self.fall_silent(now, task, links);
+        let watchers = effects.iter().filter_map(|effect| match effect {
+            FaultEffect::Watch { observer, .. } => Some(*observer),
+            _ => None,
+        });
+        let told: Vec<_> =
+            watchers.map(|observer| FaultEffect::SayBye { observer, peer: task }).collect();
+        effects.extend(told);
+        let own = after.filter(|_| !waits);
+        effects.extend(own.map(|after| schedule(now, after, FaultEvent::Restart { task })));
+        effects.push(FaultEffect::Kill { task, restarts: after.is_some() });
+        effects
+    }
+}
+
+fn end_of_grace(now: Time, task: usize, links: &Links) -> FaultEffect {
+    let incarnation = links.incarnation(task);
+    schedule(now, STOP_GRACE, FaultEvent::EndOfGrace { task, incarnation })
+}
+
+/// `observer` hears that the process of `peer` has ended in good order. It does not where the way
+/// is cut, or where it has noticed the end by itself.
+pub(super) fn peer_left(observer: usize, peer: usize, links: &mut Links) -> Vec<FaultEffect> {
+    if links.is_frozen(observer) {
+        let event = FaultEvent::PeerLeft { observer, peer };
+        return vec![FaultEffect::Postpone { task: observer, event }];
+    }
+    if links.is_cut(peer, observer) || !links.can_notice_death(observer, peer) {
+        return Vec::new();
+    }
+    links.give_up(observer, peer);
+    // Where its next life is up already, that is not the one that has stopped.
+    let loss = if links.is_up(peer) { Loss::Restarted } else { Loss::Stopped };
+    vec![FaultEffect::TellLost { observer, peer, loss }]
+}

@@ -1,0 +1,122 @@
+//! Requests to stop: the ends that follow from them, and the lives after them.
+
+use super::*;
+
+fn stop(task: usize, seconds: Option<u32>) -> FaultEvent {
+    begin(FaultKind::Stop { task: name(task), restart_after: seconds.map(|after| SECOND * after) })
+}
+
+fn end_of_grace(task: usize) -> FaultEvent {
+    FaultEvent::EndOfGrace { task, incarnation: 0 }
+}
+
+/// The effects of the end of B's process in the given second, of which the others hear.
+fn end_of_b(second: u64) -> Vec<FaultEffect> {
+    vec![
+        watched(second + 1, silence(A, B, SilenceCause::Crash)),
+        watched(second + 1, silence(C, B, SilenceCause::Crash)),
+        FaultEffect::SayBye { observer: A, peer: B },
+        FaultEffect::SayBye { observer: C, peer: B },
+    ]
+}
+
+#[test]
+fn a_task_that_was_asked_to_stop_is_ended_after_the_time_of_grace_and_starts_again() {
+    let (mut faults, mut links) = injector(&[]);
+    let asked = faults.apply(at(5), stop(B, Some(2)), &mut links);
+    let ask = FaultEffect::AskToStop { task: B };
+    assert_eq!(asked, [ask, scheduled(15, end_of_grace(B))]);
+    assert!(links.is_up(B));
+    let mut expected = end_of_b(15);
+    expected.push(scheduled(17, FaultEvent::Restart { task: B }));
+    expected.push(FaultEffect::Kill { task: B, restarts: true });
+    assert_eq!(faults.apply(at(15), end_of_grace(B), &mut links), expected);
+    let heard = FaultEvent::PeerLeft { observer: A, peer: B };
+    let told = FaultEffect::TellLost { observer: A, peer: B, loss: Loss::Stopped };
+    assert_eq!(faults.apply(at(15), heard.clone(), &mut links), [told]);
+    assert_eq!(faults.apply(at(15), heard, &mut links), [], "it has been told");
+    let limit = silence(A, B, SilenceCause::Crash);
+    assert_eq!(faults.apply(at(16), limit, &mut links), [], "nor does it lose it by silence");
+}
+
+#[test]
+fn a_second_request_ends_the_task_at_once_and_says_whether_it_comes_back() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(5), stop(B, Some(2)), &mut links);
+    let mut expected = end_of_b(6);
+    expected.push(FaultEffect::Kill { task: B, restarts: false });
+    assert_eq!(faults.apply(at(6), stop(B, None), &mut links), expected);
+    assert_eq!(faults.apply(at(15), end_of_grace(B), &mut links), [], "it is gone");
+}
+
+#[test]
+fn a_frozen_task_is_asked_once_it_thaws_unless_that_life_is_over() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(1), freeze(B, 3), &mut links);
+    let postponed = faults.apply(at(2), stop(B, None), &mut links);
+    let [FaultEffect::Postpone { task: B, event }] = &postponed[..] else {
+        panic!("{postponed:?}");
+    };
+    links.thaw(B);
+    let ask = FaultEffect::AskToStop { task: B };
+    let asked = faults.apply(at(4), event.clone(), &mut links);
+    assert_eq!(asked, [ask, scheduled(14, end_of_grace(B))]);
+    faults.apply(at(5), crash(B, None), &mut links);
+    assert_eq!(faults.apply(at(6), event.clone(), &mut links), []);
+}
+
+#[test]
+fn what_a_task_that_has_stopped_says_at_last_is_lost_where_the_way_is_cut() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(5), stop(B, None), &mut links);
+    faults.apply(at(15), end_of_grace(B), &mut links);
+    links.cut(B, A);
+    let heard = FaultEvent::PeerLeft { observer: A, peer: B };
+    assert_eq!(faults.apply(at(15), heard, &mut links), []);
+    let limit = silence(A, B, SilenceCause::Crash);
+    assert_eq!(faults.apply(at(16), limit, &mut links), [lost(A, B)]);
+}
+
+#[test]
+fn a_task_that_another_ends_is_not_back_before_that_one_is_gone() {
+    let restart = |second, task| scheduled(second, FaultEvent::Restart { task });
+    for is_killed in [false, true] {
+        let (mut faults, mut links) = injector(&[]);
+        faults.apply(at(5), stop(B, Some(2)), &mut links);
+        assert_eq!(faults.ended_by(C, Some(B)), Some(B));
+        assert_eq!((faults.ended_by(C, None), faults.ended_by(C, Some(A))), (None, None));
+        let grace = faults.leave(at(6), C, B, &links);
+        assert_eq!(grace, scheduled(16, end_of_grace(C)));
+        assert_eq!(faults.next_to_end(|_| false), None);
+        assert_eq!(faults.next_to_end(|_| true), Some(C));
+        let ended = faults.end_stopped(at(7), C, &mut links);
+        assert_eq!(ended.last(), Some(&FaultEffect::Kill { task: C, restarts: true }));
+        assert!(ended.iter().all(|effect| !matches!(effect, FaultEffect::Schedule { .. })));
+        assert_eq!(faults.next_to_end(|_| true), None);
+        let end = if is_killed { crash(B, None) } else { stop(B, Some(2)) };
+        let effects = faults.apply(at(8), end, &mut links);
+        assert!(effects.contains(&restart(10, C)), "{effects:?}");
+        assert_eq!(effects.contains(&restart(10, B)), !is_killed, "{effects:?}");
+    }
+}
+
+#[test]
+fn a_task_that_ends_after_the_one_that_has_ended_it_starts_again_by_itself() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(5), stop(B, Some(2)), &mut links);
+    faults.apply(at(6), stop(B, Some(2)), &mut links);
+    faults.leave(at(7), C, B, &links);
+    let effects = faults.end_stopped(at(9), C, &mut links);
+    assert!(effects.contains(&scheduled(11, FaultEvent::Restart { task: C })), "{effects:?}");
+}
+
+#[test]
+fn a_task_whose_program_has_come_to_its_end_is_left_alone() {
+    let (mut faults, mut links) = injector(&[]);
+    faults.apply(at(5), stop(B, None), &mut links);
+    faults.program_returned(B);
+    assert_eq!(faults.apply(at(15), end_of_grace(B), &mut links), []);
+    assert_eq!(faults.apply(at(16), stop(B, None), &mut links), []);
+    faults.program_begins(B);
+    assert!(!faults.apply(at(17), crash(B, None), &mut links).is_empty(), "its next life");
+}
