@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::super::Trial;
 use super::judge::Judge;
 use crate::cluster::TaskName;
 use crate::random;
@@ -23,8 +24,8 @@ const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 /// One in so many timelines of a run with checkpoints has messages that come after a restore.
 const RESTORES: u32 = 4;
 
-/// The faults of `seed`: one to four of them, perhaps one of the disk, and perhaps a restore while
-/// messages are held, within the time of the undisturbed run.
+/// The faults of `seed`: one to four of them, perhaps a request to stop, perhaps one of the disk,
+/// and perhaps a restore while messages are held, within the time of the undisturbed run.
 pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     let tasks: Vec<TaskName> = judge.trial().cluster.spec.tasks().collect();
     let length = judge.length().as_secs_f64();
@@ -38,6 +39,8 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     };
     let count = draws.random_range(1..=MOST);
     let mut faults: Vec<Fault> = (0..count).map(|_| draw(&mut draws)).collect();
+    let drawn = stop(&mut random::stream(seed, &["chaos", "stop"]), &tasks, length);
+    faults.extend(drawn.filter(|fault| has(fault) && keeps_what_is_learnt(judge.trial(), fault)));
     if judge.trial().has_checkpoints() {
         let drawn = disk_fault(&mut random::stream(seed, &["chaos", "disk"]), length);
         faults.extend(drawn.filter(has));
@@ -83,6 +86,26 @@ fn fault(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Fault {
         _ => FaultKind::SlowTask { task, factor, lasts },
     };
     Fault { at: Trigger::Time(at), kind }
+}
+
+/// In one of four timelines, a task that is asked to stop, of a run that takes `length` \[s\].
+fn stop(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Option<Fault> {
+    let at = Time::ZERO.after(whole_micros(draws.random_range(0.0..length)));
+    let lasts = lasting(draws, length);
+    let task = tasks[draws.random_range(0..tasks.len())].clone();
+    let restart_after = match draws.random_range(0..16) {
+        0..3 => Some(lasts),
+        3 => None,
+        _ => return None,
+    };
+    Some(Fault { at: Trigger::Time(at), kind: FaultKind::Stop { task, restart_after } })
+}
+
+/// Whether the training that `fault` stops does not begin anew: a parameter server that is asked to
+/// stop ends all tasks, and only checkpoints have what they have learnt.
+fn keeps_what_is_learnt(trial: &Trial, fault: &Fault) -> bool {
+    let has_server = fault.kind.task().is_some_and(TaskName::is_parameter_server);
+    trial.has_checkpoints() || !has_server
 }
 
 /// In one of four timelines, a fault of the disk with the checkpoints, of a run that takes `length`
