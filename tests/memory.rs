@@ -266,8 +266,10 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
     let register = |master| {
         let partition = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
         let (graph, partition) = (graph(master), Arc::new(partition));
-        let (scope, is_again, functions, counted_by) = (None, false, None, None);
-        let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+        let (scope, is_again, functions) = (None, false, None);
+        let (counted_by, training) = (None, 0);
+        let order =
+            GraphOrder { graph, partition, scope, is_again, functions, counted_by, training };
         WorkerMessage::RegisterGraph(order)
     };
     let run = |master| {
@@ -413,8 +415,8 @@ async fn fails_the_step_of_a_packed_value_that_asks_for_too_much() -> Result<()>
     };
     let graph = GraphHandle { master: 7, number: 0 };
     let (partition, scope, is_again, functions) = (Arc::new(partition), None, false, None);
-    let counted_by = None;
-    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+    let (counted_by, training) = (None, 0);
+    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by, training };
     let register = WorkerMessage::RegisterGraph(order);
     let step = |number| StepId { master: 7, number, trains: false };
     let run = |number| {

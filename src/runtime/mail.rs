@@ -117,6 +117,10 @@ pub(crate) struct Binding {
     /// Whether a training step is to be taken again with it: parts of the earlier attempt may have
     /// been carried out.
     pub(crate) is_again: bool,
+    /// The number of the training in its program, or 0, as in [`GraphOrder`].
+    ///
+    /// [`GraphOrder`]: super::messages::GraphOrder
+    pub(crate) training: u32,
 }
 
 /// The mail of a task's parameter server.

@@ -253,6 +253,9 @@ pub struct GraphOrder {
     /// incarnation of it that the master has met: what an earlier one has told of who takes part
     /// holds no longer.
     pub counted_by: Option<Box<Life>>,
+    /// The number of the training in the program that asks for it: 1 for the first, and 1 more for
+    /// each that it has ended. 0 if the program is another task's or a client's.
+    pub training: u32,
 }
 
 /// A master's order to run a partition.
@@ -332,7 +335,10 @@ pub enum ParameterServerMessage {
     /// The training is over; stop waiting for it. From a worker, most often the chief: it announces
     /// the end. From a parameter server to a worker: it passes that on. Between parameter servers:
     /// the gradients behind a barrier are dropped.
-    TrainingOver,
+    TrainingOver {
+        /// The training, by its number in the program: the next one may have begun elsewhere.
+        training: u32,
+    },
     /// Chief: it can't give the variables their values, and would end so again if it was started
     /// again. Who waits for them ends with its error.
     ChiefFailed(

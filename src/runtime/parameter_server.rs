@@ -203,7 +203,9 @@ impl ParameterServer {
                 self.hear_of_flush(from, number, &progress, is_cut_off);
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
-            ParameterServerMessage::TrainingOver => self.hear_of_the_end(from),
+            ParameterServerMessage::TrainingOver { training } => {
+                self.hear_of_the_end(from, training);
+            }
             // Others end the training.
             ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
                 self.trainings.answer_joins();

@@ -1,6 +1,9 @@
 //! What a task knows of the training that it is part of: who takes part in which way, who has
 //! stopped, and whether it is over.
 
+#[cfg(test)]
+mod tests;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -24,6 +27,8 @@ pub(crate) struct TrainingState {
     pub(super) is_over: Cell<bool>,
     /// Wakes the programs that wait for the chief's announcement.
     end: Signal,
+    /// The number of trainings that the task's program has ended.
+    ended: Cell<u32>,
     /// Whether this task is to take no more steps, whatever the others do.
     stop_requested: Cell<bool>,
     /// The parameter server that was asked to stop, if one was.
@@ -79,8 +84,37 @@ impl TrainingState {
         }
     }
 
-    /// Begins to train: announcements of an earlier end no longer hold.
-    pub(crate) fn begin(&self) {
+    /// Begins to train, in rounds or not: announcements of an earlier end no longer hold. It is the
+    /// next training of the program if this task has ended the last one. Without rounds, a worker
+    /// whose own part alone has ended may go on in the same.
+    pub(crate) fn begin(&self, has_rounds: bool) {
+        use ParameterServerMessage::Leave;
+        let is_done = |one: &Parting| matches!(one.message, Leave { why: Leaving::Done, .. });
+        let has_left = self.parting.borrow().iter().any(is_done);
+        match has_left && (has_rounds || self.is_at_its_end()) {
+            true => self.begin_next(),
+            false => self.forget_end(),
+        }
+    }
+
+    /// Waits for the next training of the program: this task has ended the last one.
+    pub(crate) fn begin_next(&self) {
+        self.reach(self.number() + 1);
+        self.forget_end();
+    }
+
+    /// The number of the training in the task's program: 1 for the first, and 1 more for each that
+    /// it has ended.
+    pub(crate) fn number(&self) -> u32 {
+        self.ended.get() + 1
+    }
+
+    /// The training of that number has begun, and those before it have ended.
+    pub(super) fn reach(&self, number: u32) {
+        self.ended.set(self.ended.get().max(number.saturating_sub(1)));
+    }
+
+    fn forget_end(&self) {
         self.parting.borrow_mut().clear();
         self.chief_left.set(None);
         self.is_over.set(false);
@@ -257,7 +291,7 @@ impl TrainingState {
 
     /// Whether this task has told all others that the training is over.
     pub(crate) fn has_announced_the_end(&self) -> bool {
-        let is_end = |message: &_| matches!(message, ParameterServerMessage::TrainingOver);
+        let is_end = |message: &_| matches!(message, ParameterServerMessage::TrainingOver { .. });
         self.parting.borrow().iter().any(|one| one.to.is_none() && is_end(&one.message))
     }
 
@@ -292,7 +326,12 @@ impl TrainingState {
             let PeerMessage::ParameterServer(message) = message else { return false };
             matches!(
                 message,
-                Leave { .. } | Lost { .. } | Back { .. } | TrainingOver | ChiefFailed(_) | Stopping
+                Leave { .. }
+                    | Lost { .. }
+                    | Back { .. }
+                    | TrainingOver { .. }
+                    | ChiefFailed(_)
+                    | Stopping
             )
         };
         if messages.iter().all(is_of_the_end) {
@@ -309,7 +348,7 @@ impl TrainingState {
     /// Notes what the task's program asks about its training.
     pub(super) fn note(&self, from: PeerId, message: &ParameterServerMessage) {
         match message {
-            ParameterServerMessage::TrainingOver => {
+            ParameterServerMessage::TrainingOver { training } if *training >= self.number() => {
                 self.is_over.set(true);
                 self.end.raise();
             }
@@ -341,7 +380,8 @@ impl TrainingState {
             | ParameterServerMessage::Back { .. }
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
-            | ParameterServerMessage::Install(_) => {}
+            | ParameterServerMessage::Install(_)
+            | ParameterServerMessage::TrainingOver { .. } => {} // of one that has ended here
         }
     }
 }
@@ -353,46 +393,4 @@ pub(crate) fn never_saved(chief: &TaskName) -> Error {
          after its last checkpoint is in none; start all tasks again to go on from that one"
     );
     Error::new(Code::Unavailable, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::runtime::messages::WorkerMessage;
-
-    #[test]
-    fn messages_about_the_end_make_no_partner_however_many_travel_together() {
-        let (own, other) = (PeerId(1), PeerId(3));
-        let training = TrainingState::default();
-        let leave = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done };
-        let over = PeerMessage::from(ParameterServerMessage::TrainingOver);
-        training.note_partner(other, &[over.clone(), leave.into()]);
-        assert_eq!(training.who_misses_a_worker(own), [own].into());
-        let of_a_step = WorkerMessage::AskForMaster { master: 0 };
-        training.note_partner(other, &[over, of_a_step.into()]);
-        assert_eq!(training.who_misses_a_worker(own), [own, other].into());
-    }
-
-    #[test]
-    fn a_task_is_done_with_a_training_once_it_or_the_chief_has_left_it_and_was_not_stopped() {
-        let leave = |worker, why| ParameterServerMessage::Leave { worker, why };
-        for (why, is_done) in [(Leaving::Stopped, false), (Leaving::Done, true)] {
-            let [of_chief, own] = [(); 2].map(|()| TrainingState::default());
-            of_chief.note(PeerId(1), &leave(0, why));
-            own.keep(Parting { message: leave(2, why), to: None });
-            assert_eq!([of_chief.is_done(), own.is_done()], [is_done; 2]);
-        }
-    }
-
-    #[test]
-    fn a_training_is_at_its_end_at_its_last_step_or_when_that_is_announced_until_another_begins() {
-        let training = TrainingState::default();
-        assert!(!training.is_at_its_end());
-        training.reach_last_step();
-        assert!(training.is_at_its_end());
-        training.begin();
-        assert!(!training.is_at_its_end());
-        training.note(PeerId(0), &ParameterServerMessage::TrainingOver);
-        assert!(training.is_at_its_end());
-    }
 }

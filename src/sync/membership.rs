@@ -16,6 +16,8 @@ use super::{Departed, Epoch, Leaving, Participation};
 #[derive(Debug)]
 pub(crate) struct Membership {
     epoch: Epoch,
+    /// The number of the present or last training in the programs of its workers.
+    number: u32,
     is_over: bool,
     /// Whether gradients behind a barrier are dropped from now on.
     is_cut_off: bool,
@@ -42,6 +44,7 @@ impl Default for Membership {
     fn default() -> Self {
         Self {
             epoch: Epoch(1),
+            number: 1,
             is_over: false,
             is_cut_off: false,
             members: Members::default(),
@@ -57,6 +60,11 @@ impl Membership {
         self.epoch
     }
 
+    /// The number of the present or last training in the programs of its workers.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Whether the training is over for everybody.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over
@@ -67,12 +75,17 @@ impl Membership {
         self.is_cut_off
     }
 
-    /// Has `worker` of `workers` make ready to train, by order of `master`.
-    pub(crate) fn join(&mut self, worker: u32, workers: u32, master: u64) -> Joined {
-        let begins_anew = self.all_departed(workers) && self.is_done(worker);
+    /// Has `worker` of `workers` make ready for the training of that `number` in its program (0 if
+    /// it is not known), by order of `master`.
+    pub(crate) fn join(&mut self, worker: u32, workers: u32, master: u64, number: u32) -> Joined {
+        let begins_anew = match number {
+            0 => self.all_departed(workers) && self.is_done(worker),
+            _ => self.is_for_next(worker, number) && !self.is_early(worker, workers, number),
+        };
         if begins_anew {
             self.begin_anew();
         }
+        self.number = self.number.max(number);
         let had_departed = !self.is_live(worker);
         self.size = Some(workers);
         self.members.set_state(worker, State::Training);
@@ -86,10 +99,20 @@ impl Membership {
         }
     }
 
-    /// Whether `worker` has left a training that is over but that others have not left yet: it is
-    /// early for the next training.
-    pub(crate) fn is_early(&self, worker: u32, workers: u32) -> bool {
-        self.is_done_with_what_is_over(worker) && !self.all_departed(workers)
+    /// Whether `worker`, which makes ready for the training of that `number`, is early for it:
+    /// others have yet to leave the one before.
+    pub(crate) fn is_early(&self, worker: u32, workers: u32, number: u32) -> bool {
+        self.is_for_next(worker, number)
+            && match number > self.number {
+                true => self.training(u32::MAX).next().is_some(),
+                false => !self.all_departed(workers),
+            }
+    }
+
+    /// Whether `worker`, which makes ready for the training of that `number`, has ended the one
+    /// here in good order, and comes for the next.
+    pub(crate) fn is_for_next(&self, worker: u32, number: u32) -> bool {
+        self.is_done(worker) && (self.is_over || number > self.number)
     }
 
     /// Whether the training is over, and `worker` has ended it in good order.

@@ -210,7 +210,7 @@ fn kind_for_parameter_server(message: &ParameterServerMessage) -> Kind {
         Message::Flush { .. } => Kind::Flush,
         Message::Flushed { .. } => Kind::Flushed,
         Message::Install(_) => Kind::Install,
-        Message::TrainingOver => Kind::TrainingOver,
+        Message::TrainingOver { .. } => Kind::TrainingOver,
         Message::ChiefFailed(_) => Kind::ChiefFailed,
         Message::Stopping => Kind::Stopping,
     }

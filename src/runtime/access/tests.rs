@@ -42,8 +42,8 @@ const STRANGER: PeerId = PeerId(6);
 fn register(graph: GraphHandle, scope: Option<Scope>) -> PeerMessage {
     let partition = Partition::empty(TaskName::new("ps", 0), crate::cluster::LocalDevice::cpu(0));
     let (partition, is_again) = (Arc::new(partition), false);
-    let (functions, counted_by) = (None, None);
-    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+    let (functions, counted_by, training) = (None, None, 0);
+    let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by, training };
     WorkerMessage::RegisterGraph(order).into()
 }
 
@@ -164,7 +164,7 @@ fn without_parameter_servers_who_trains_or_helps_says_who_takes_part_in_rounds()
 #[test]
 fn a_client_runs_graphs_only_where_sessions_are_served() {
     let access = access();
-    let over = || PeerMessage::from(ParameterServerMessage::TrainingOver);
+    let over = || PeerMessage::from(ParameterServerMessage::TrainingOver { training: 1 });
     assert!(!access.admits(CLIENT_3, &register(GRAPH, None)));
     access.serve_sessions(LIMIT);
     assert!(access.admits(CLIENT_3, &register(GRAPH, None)));
@@ -181,7 +181,9 @@ fn a_stranger_sends_nothing_and_its_refusal_is_told_once() {
     access.serve_sessions(LIMIT);
     for _ in 0..3 {
         assert!(!access.admits(STRANGER, &register(GRAPH, None)));
-        assert!(!access.admits(STRANGER, &ParameterServerMessage::TrainingOver.into()));
+        assert!(
+            !access.admits(STRANGER, &ParameterServerMessage::TrainingOver { training: 1 }.into())
+        );
     }
     let why = Refusal::Stranger.to_string();
     assert_eq!(access.refusals(), [(TaskName::new("tester", 0), why)]);

@@ -42,6 +42,8 @@ impl Master {
         let (scope, placing) = (self.scope_of(id), self.placing_of(id));
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let counted_by = self.counted_by(&partitions);
+        let is_own = self.sessions[&id].client.is_none();
+        let training = if is_own { self.link.actors.training.number() } else { 0 };
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
@@ -55,8 +57,18 @@ impl Master {
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
             let (partition, counted_by) = (Arc::new(partition), counted_by.clone());
-            let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
-            self.link.send(peer, WorkerMessage::RegisterGraph(order));
+            self.link.send(
+                peer,
+                WorkerMessage::RegisterGraph(GraphOrder {
+                    graph,
+                    partition,
+                    scope,
+                    is_again,
+                    functions,
+                    counted_by,
+                    training,
+                }),
+            );
         }
         let session = self.sessions.get_mut(&id).expect("it was just there");
         if scope.is_some() {

@@ -198,7 +198,7 @@ impl ParameterServerMessage {
             Self::Leave { .. }
             | Self::Lost { .. }
             | Self::Back { .. }
-            | Self::TrainingOver
+            | Self::TrainingOver { .. }
             | Self::Stopping => 0,
         }
     }

@@ -152,7 +152,9 @@ fn messages() -> Vec<PeerMessage> {
     let register = |partition| {
         let (partition, functions) = (Arc::new(partition), Some(Box::new(placing())));
         let counted_by = Some(Box::new((TaskName::new("ps", 1), 7)));
-        let order = GraphOrder { graph, partition, scope, is_again, functions, counted_by };
+        let training = 3;
+        let order =
+            GraphOrder { graph, partition, scope, is_again, functions, counted_by, training };
         WorkerMessage::RegisterGraph(order)
     };
     let registered = some_partitions().into_iter().map(register);
@@ -286,7 +288,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 11] {
             out: [(3, Fate::Dropped)].into(),
             back: [(4, Return { view: 1, round: Version { epoch: Epoch(2), updates: 9 } })].into(),
         }),
-        ParameterServerMessage::TrainingOver,
+        ParameterServerMessage::TrainingOver { training: 2 },
         ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
         ParameterServerMessage::Stopping,
     ]
@@ -338,6 +340,7 @@ fn a_graph_is_as_long_as_its_large_constants_where_it_is_extended_and_registered
         is_again: false,
         functions: None,
         counted_by: None,
+        training: 1,
     });
     for message in [PeerMessage::from(called(extend)), PeerMessage::from(register)] {
         let counted = message.wire_size().0 as f64;

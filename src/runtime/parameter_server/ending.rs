@@ -6,10 +6,14 @@ use crate::runtime::state::{StateValues, Ticket};
 use crate::transport::PeerId;
 
 impl ParameterServer {
-    /// `from` says that the training is over. A worker announces it between two of its steps.
-    /// Another task with variables says so when it drops gradients behind a barrier. The word of
-    /// an evaluator or a helper is for the program of the chief: here it could come amid a step.
-    pub(super) fn hear_of_the_end(&mut self, from: PeerId) {
+    /// `from` says that the training of that number is over. A worker announces it between two of
+    /// its steps. Another task with variables says so when it drops gradients behind a barrier. The
+    /// word of an evaluator or a helper is for the program of the chief: here it could come amid a
+    /// step.
+    pub(super) fn hear_of_the_end(&mut self, from: PeerId, number: u32) {
+        if number < self.trainings.members.number() {
+            return;
+        }
         let (name, local) = (self.link.name(from), self.link.local());
         let worker = self.link.actors.access.worker_at(&name);
         if worker.is_none() && from != local && !name.is_parameter_server() {

@@ -71,10 +71,11 @@ impl ParameterServer {
     }
 
     fn bind(&mut self, binding: Binding) {
-        let Binding { from, graph, attempt, scope, variables, replicas, counts, .. } = binding;
+        let Binding { from, graph, attempt, scope, variables, replicas, counts, training, .. } =
+            binding;
         let has_barrier = replicas.iter().any(|replica| replica.mode.needs().is_barrier());
         for replica in replicas {
-            let is_back = self.take_part(from, graph.master, replica);
+            let is_back = self.take_part(from, graph.master, replica, training);
             if is_back && counts {
                 self.trainings.tell_of_return(replica.worker);
             }
@@ -221,10 +222,10 @@ impl ParameterServer {
         self.apply_all_rounds();
     }
 
-    /// `replica` makes ready to train here: its first steps, or those of another life or session
-    /// after it had departed. If it had left the last training in good order, and that training is
-    /// over, another one begins. Returns whether it had left this one.
-    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica) -> bool {
+    /// `replica` makes ready here for the training of that `number`: its first steps, or those of
+    /// another life or session after it had departed. If it had left the last training in good
+    /// order, and that training is over, another one begins. Returns whether it had left this one.
+    fn take_part(&mut self, from: PeerId, master: u64, replica: Replica, number: u32) -> bool {
         if self.trainings.is_own(from)
             && self.trainings.members.is_done_with_what_is_over(replica.worker)
         {
@@ -232,14 +233,15 @@ impl ParameterServer {
             self.begin_anew();
         }
         let had_left = self.trainings.members.has_left(replica.worker);
-        let joined = self.trainings.members.join(replica.worker, replica.workers, master);
+        let joined = self.trainings.members.join(replica.worker, replica.workers, master, number);
         match joined {
             Joined::Expected => {}
             Joined::Back => self.trainings.welcome_back(replica.worker),
             Joined::Anew => self.begin_anew(),
         }
+        self.trainings.note_number();
         if self.trainings.members.is_over() {
-            self.link.send(from, ParameterServerMessage::TrainingOver);
+            self.link.send(from, self.trainings.over());
         }
         self.snapshots.join(master, replica);
         had_left && joined == Joined::Back

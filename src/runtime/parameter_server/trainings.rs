@@ -143,8 +143,25 @@ impl Trainings {
     }
 
     fn is_early(&self, binding: &Binding) -> bool {
-        let is_early = |replica: &Replica| self.members.is_early(replica.worker, replica.workers);
+        let is_early = |replica: &Replica| {
+            self.members.is_early(replica.worker, replica.workers, binding.training)
+        };
         !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
+    }
+
+    /// Whether `binding` is for another training than the present or last one.
+    pub(super) fn is_for_next(&self, binding: &Binding) -> bool {
+        let is_for_next =
+            |replica: &Replica| self.members.is_for_next(replica.worker, binding.training);
+        binding.replicas.iter().any(is_for_next)
+    }
+
+    /// Tells the task which training goes on here, unless its own program trains, which counts by
+    /// itself.
+    pub(super) fn note_number(&self) {
+        if self.worker_at(self.link.local()).is_none() {
+            self.link.actors.training.reach(self.members.number());
+        }
     }
 
     /// Whether what the master of `from` trains here is its worker's own: where there are parameter

@@ -54,8 +54,12 @@ impl ParameterServer {
     }
 
     fn begin_change(&mut self) {
-        let Some(views) = &mut self.trainings.views else { return };
-        let bindings = self.trainings.held_off.iter().flat_map(|binding| &binding.replicas);
+        if self.trainings.views.is_none() {
+            return;
+        }
+        let held_off = self.trainings.held_off.iter();
+        let bindings = held_off.filter(|binding| !self.trainings.is_for_next(binding));
+        let bindings = bindings.flat_map(|binding| &binding.replicas);
         let fences = self.deferred.iter().filter_map(|request| match &request.action {
             Action::PutUpFence { replica, .. } => Some(replica),
             _ => None,
@@ -63,6 +67,7 @@ impl ParameterServer {
         let has_rounds = |replica: &&Replica| replica.mode.needs().has_rounds();
         let seeking = bindings.chain(fences).filter(has_rounds);
         let seeking: BTreeSet<u32> = seeking.map(|replica| replica.worker).collect();
+        let views = self.trainings.views.as_mut().expect("it was just there");
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
         let at_rest = self.trainings.are_others_at_rest();
         let views = self.trainings.views.as_mut().expect("it was just there");
@@ -97,8 +102,8 @@ impl ParameterServer {
         is_cut_off: bool,
     ) {
         if self.trainings.flushed(from, number, progress) && is_cut_off {
-            self.link.actors.training.note(from, &ParameterServerMessage::TrainingOver);
-            self.hear_of_the_end(from);
+            self.link.actors.training.note(from, &self.trainings.over());
+            self.hear_of_the_end(from, self.trainings.members.number());
         }
     }
 

@@ -58,8 +58,8 @@ fn register_of(number: u64, worker: u32, workers: u32) -> WorkerMessage {
 /// The order to register `partition`.
 fn order(number: u64, partition: Arc<Partition>) -> GraphOrder {
     let (graph, scope, is_again) = (graph(number), None, false);
-    let (functions, counted_by) = (None, None);
-    GraphOrder { graph, partition, scope, is_again, functions, counted_by }
+    let (functions, counted_by, training) = (None, None, 0);
+    GraphOrder { graph, partition, scope, is_again, functions, counted_by, training }
 }
 
 /// Has `server` hear of `message`, and of what follows from it.
@@ -92,7 +92,7 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
         let ps = &servers[0];
         hear(ps, register(0)).await;
         hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }).await;
-        hear(ps, ParameterServerMessage::TrainingOver).await;
+        hear(ps, ParameterServerMessage::TrainingOver { training: 1 }).await;
         // Worker 0 is early for another training: worker 1 has not left this one.
         hear(ps, register(1)).await;
         let graphs = vec![graph(1)];

@@ -87,10 +87,15 @@ impl Server {
         self.actors.training.keep(Parting { message: message.clone(), to });
     }
 
+    /// The word that the task's training is over.
+    pub(crate) fn training_over(&self) -> ParameterServerMessage {
+        ParameterServerMessage::TrainingOver { training: self.training().number() }
+    }
+
     /// Tells the tasks without variables that the training is over. Those with variables hear of it
     /// from the announcer; from this task they would take it for a round that is cut off.
     pub(crate) fn pass_on_the_end(&self) {
-        let message = ParameterServerMessage::TrainingOver;
+        let message = self.training_over();
         let tasks = self.def.cluster.tasks().filter_map(|task| self.link.resolve(&task));
         let to: BTreeSet<PeerId> = tasks.filter(|peer| !self.training().is_holder(*peer)).collect();
         to.iter().for_each(|peer| self.link.send(*peer, message.clone()));
@@ -101,7 +106,7 @@ impl Server {
     /// Asks the program of `chief` to announce the end of the training.
     pub(crate) fn ask_for_the_end(&self, chief: &TaskName) {
         let Some(chief) = self.link.resolve(chief) else { return };
-        let message = ParameterServerMessage::TrainingOver;
+        let message = self.training_over();
         self.link.send(chief, message.clone());
         self.link.flush();
         if self.actors.training.parting_for(chief).is_empty() {

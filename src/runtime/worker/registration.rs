@@ -38,7 +38,8 @@ impl Worker {
     /// First half of a registration: the parameter server looks up the variables; [`Worker::bound`]
     /// is the second.
     pub(super) fn register(&mut self, from: PeerId, order: GraphOrder) {
-        let GraphOrder { graph, partition, scope, is_again, functions, counted_by } = order;
+        let GraphOrder { graph, partition, scope, is_again, functions, counted_by, training } =
+            order;
         let room = self.room(graph, &partition);
         let taken = room.and_then(|room| Ok((room, FlowSessions::new(functions.as_deref())?)));
         let (room, flow_sessions) = match taken {
@@ -62,6 +63,7 @@ impl Worker {
             counts: partition.counts_steps(),
             counted_by,
             is_again,
+            training,
         }));
         let pending =
             PendingPartition { attempt, master: from, partition, scope, flow_sessions, room };

@@ -93,7 +93,7 @@ fn task(index: usize) -> TaskName {
 }
 
 fn send(world: &mut World, from: usize, to: usize) {
-    world.send(from, 0, to, vec![ParameterServerMessage::TrainingOver.into()]);
+    world.send(from, 0, to, vec![ParameterServerMessage::TrainingOver { training: 1 }.into()]);
 }
 
 /// Begins a sleep that has a waiter.

@@ -20,7 +20,7 @@ impl Tried {
     fn training(mode: Mode, workers: u32) -> Self {
         let mut members = Membership::default();
         for worker in 0..workers {
-            members.join(worker, workers, u64::from(worker));
+            members.join(worker, workers, u64::from(worker), 0);
         }
         Self::among(mode, workers, members)
     }
@@ -67,7 +67,7 @@ impl Tried {
     }
 
     fn rejoin(&mut self, worker: u32) {
-        self.members.join(worker, u32::MAX, u64::from(worker));
+        self.members.join(worker, u32::MAX, u64::from(worker), 0);
         self.coordinator.rejoin(worker);
     }
 

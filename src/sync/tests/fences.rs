@@ -104,7 +104,7 @@ impl Seen {
                     && self.running.contains(&worker)
                     && !self.begun.is_empty() =>
             {
-                self.members.join(worker, u32::MAX, u64::from(worker));
+                self.members.join(worker, u32::MAX, u64::from(worker), 0);
                 self.coordinator.rejoin(worker);
                 self.begun.insert(worker);
                 return;
@@ -130,7 +130,7 @@ impl Seen {
 fn training(workers: u32) -> Membership {
     let mut members = Membership::default();
     for worker in 0..workers {
-        members.join(worker, workers, u64::from(worker));
+        members.join(worker, workers, u64::from(worker), 0);
     }
     members
 }

@@ -61,7 +61,7 @@ impl Task {
         let has_left = server.training().chief_left().is_some();
         match self.cluster().chief().filter(|_| !has_left) {
             Some(chief) if self.role() != Role::Worker => server.ask_for_the_end(&chief),
-            _ => server.broadcast(&ParameterServerMessage::TrainingOver),
+            _ => server.broadcast(&server.training_over()),
         }
     }
 
@@ -69,7 +69,7 @@ impl Task {
     pub(in crate::training) fn pass_on_the_end(&self) {
         let (server, is_chief) = (&self.inner.parts.server, self.is_chief());
         if is_chief && server.training().is_over() && !server.training().has_announced_the_end() {
-            server.broadcast(&ParameterServerMessage::TrainingOver);
+            server.broadcast(&server.training_over());
         }
     }
 

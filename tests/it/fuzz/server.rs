@@ -213,7 +213,7 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     let mut all = network.sent.take();
     let besides: [PeerMessage; 9] = [
         ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }.into(),
-        ParameterServerMessage::TrainingOver.into(),
+        ParameterServerMessage::TrainingOver { training: 1 }.into(),
         ProgramMessage::AskForPlaces.into(),
         ProgramMessage::WatchCheckpoints.into(),
         ProgramMessage::CheckpointSaved.into(),

@@ -80,6 +80,48 @@ async fn train_to(task: &Task, last: u64) -> Result<()> {
     session.close().await
 }
 
+/// Trains until the global step is `last`, which each worker sees for itself. The chief may also say
+/// so: the others may be in the next training by then.
+async fn train_by_hook(task: &Task, last: u64, is_announced: bool) -> Result<()> {
+    let (g, step) = build(task)?;
+    let stop = StopAtStep::last_step(last);
+    let mut session = MonitoredSession::builder(task, g).hook(stop).open().await?;
+    let (mut number, mut trained) = (0, Ok(()));
+    while trained.is_ok() && !session.should_stop() {
+        let run = session.run();
+        trained = match &step {
+            Step::Shared(step) => run.target(step).await.map(drop),
+            Step::Local(step) => run.target(step.at(number)).await.map(drop),
+        };
+        number += 1;
+    }
+    if is_announced && task.is_chief() {
+        task.finish_training();
+    }
+    session.close_after(trained).await
+}
+
+/// The global steps at which two trainings end, one after the other.
+const ENDS: [u64; 2] = [20, 45];
+
+/// Three workers that train to [`ENDS`] by [`train_by_hook`], on so many parameter servers.
+fn by_hooks(ps: u32, mode: Mode, is_announced: bool) -> Trained {
+    let training = Simulated::new(ps, 3, mode)
+        .step_time(Law::Uniform { low: 0.005, high: 0.02 })
+        .latency(Duration::from_millis(1));
+    let trained = training.run_program(move |task| async move {
+        for last in ENDS {
+            match task.job() {
+                "ps" => task.join().await?,
+                _ => train_by_hook(&task, last, is_announced).await?,
+            }
+        }
+        Ok(())
+    });
+    assert!(trained.outcome.result.is_ok(), "{mode}, {ps} ps: {:?}", trained.outcome.result);
+    trained
+}
+
 /// Three workers that train to the global steps `ends`, one training after the other, with `pause`
 /// between them.
 fn trainings(mode: Mode, ends: [u64; 3], pause: Duration) -> Trained {
@@ -102,9 +144,9 @@ fn trainings(mode: Mode, ends: [u64; 3], pause: Duration) -> Trained {
 }
 
 #[track_caller]
-fn assert_all_take_part(mode: Mode, trained: &Trained, ends: [u64; 3]) {
+fn assert_all_take_part(mode: Mode, trained: &Trained, ends: &[u64]) {
     let mut before = 0;
-    for last in ends {
+    for last in ends.iter().copied() {
         for worker in 0..3 {
             let task = TaskName::new("worker", worker);
             let takes_part = trained.steps.iter().any(|step| {
@@ -123,7 +165,7 @@ fn trainings_on_the_same_servers_follow_each_other_in_every_mode() {
     let ends = [20, 45, 70];
     for mode in MODES {
         let trained = trainings(mode, ends, Duration::from_secs(10));
-        assert_all_take_part(mode, &trained, ends);
+        assert_all_take_part(mode, &trained, &ends);
     }
 }
 
@@ -132,7 +174,14 @@ fn a_worker_that_is_early_for_the_next_training_waits_until_the_others_have_left
     let ends = [20, 45, 70];
     for mode in MODES {
         let trained = trainings(mode, ends, Duration::ZERO);
-        assert_all_take_part(mode, &trained, ends);
+        assert_all_take_part(mode, &trained, &ends);
+    }
+}
+
+#[test]
+fn a_training_whose_end_is_announced_late_ends_on_no_worker_that_has_begun_the_next() {
+    for mode in MODES {
+        assert_all_take_part(mode, &by_hooks(1, mode, true), &ENDS);
     }
 }
 

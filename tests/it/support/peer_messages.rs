@@ -50,7 +50,7 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
         ParameterServerMessage::Lost { worker: 0 },
         ParameterServerMessage::Back { worker: 0 },
         ParameterServerMessage::ChiefFailed(Box::new(error)),
-        ParameterServerMessage::TrainingOver,
+        ParameterServerMessage::TrainingOver { training: 1 },
         ParameterServerMessage::Reset { number, containers, within_training, incarnations },
     ];
     let answer = ClientMessage { number, outcome: Ok(SessionAnswer::Done) };

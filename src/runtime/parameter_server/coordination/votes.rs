@@ -279,7 +279,7 @@ mod tests {
         assert!(coordination.leave(&members, 1).is_empty(), "{mode}");
         let answers = coordination.lift_fence(replica, owner);
         assert_eq!(answers.len(), 1 + voters.len(), "{mode}");
-        members.join(1, 3, 1);
+        members.join(1, 3, 1, 0);
         coordination.rejoin(&members, 1);
         (coordination, members)
     }

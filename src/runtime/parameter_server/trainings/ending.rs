@@ -36,6 +36,11 @@ impl Trainings {
         Ok(())
     }
 
+    /// The word that the training here is over.
+    pub(crate) fn over(&self) -> ParameterServerMessage {
+        ParameterServerMessage::TrainingOver { training: self.members.number() }
+    }
+
     /// Tells the task of `worker`, whose step ends here, before it has its answer: so it takes no
     /// other step in vain. Whoever waits for no answer is not told, since it may be in another
     /// training by then.
@@ -43,7 +48,7 @@ impl Trainings {
         let training = &self.link.actors.training;
         let counts_for_others = training.has_servers() && training.is_holder(self.link.local());
         if let Some(task) = self.task_of(worker).filter(|_| counts_for_others) {
-            self.link.send(task, ParameterServerMessage::TrainingOver);
+            self.link.send(task, self.over());
         }
     }
 
@@ -61,7 +66,7 @@ impl Trainings {
         if let Some(step_counter) = self.step_counter
             && !std::mem::replace(&mut self.has_told_step_counter, true)
         {
-            self.link.send(step_counter, ParameterServerMessage::TrainingOver);
+            self.link.send(step_counter, self.over());
         }
     }
 
@@ -69,7 +74,7 @@ impl Trainings {
     /// view changes: the new view may lack the announcer, whose own word may not have come there.
     pub(crate) fn tell_what_is_cut_off(&self, other: PeerId) {
         if self.members.is_cut_off() {
-            self.link.send(other, ParameterServerMessage::TrainingOver);
+            self.link.send(other, self.over());
         }
     }
 

@@ -61,6 +61,9 @@ impl Trainings {
 
     /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
     pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
+        if self.is_for_next(binding) {
+            return false;
+        }
         let mut is_kept_out = false;
         for replica in &binding.replicas {
             is_kept_out |= self.is_out(*replica)

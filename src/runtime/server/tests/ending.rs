@@ -75,11 +75,11 @@ fn who_counts_the_steps_hears_of_a_dropped_gradient_in_the_training_after_a_rese
         let servers = servers().await;
         let (counter, shard) = (servers[0].training(), &servers[1]);
         for training in ["the first", "the second"] {
-            hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+            hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver { training: 1 }).await;
             assert!(!counter.is_over(), "{training}: nothing is dropped yet");
             gradient(shard).await;
             assert!(counter.is_over(), "{training}");
-            counter.begin();
+            counter.begin(true);
             let reset = ParameterServerMessage::Reset {
                 number: 0,
                 containers: vec!["weights".to_owned()],
@@ -99,7 +99,7 @@ fn an_end_cuts_off_no_round_that_is_made_without_its_announcer_until_that_is_let
         let out = BTreeMap::from([(0, Fate::Dropped)]);
         let without = View { number: 1, out, ..View::default() };
         hear_from(shard, COUNTER, ParameterServerMessage::Install(without)).await;
-        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver { training: 1 }).await;
         gradient(shard).await;
         assert!(!counter.is_over(), "the gradient is kept for its round");
         let back = BTreeMap::from([(0, Return { view: 2, round: Version::default() })]);
@@ -116,7 +116,7 @@ fn an_announcer_that_is_being_taken_out_of_the_view_cuts_off_no_round() {
         let (counter, shard) = (servers[0].training(), &servers[1]);
         let flush = ParameterServerMessage::Flush { number: 1, out: vec![0] };
         hear_from(shard, COUNTER, flush).await;
-        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver { training: 1 }).await;
         gradient(shard).await;
         assert!(!counter.is_over());
     });
@@ -144,7 +144,7 @@ fn a_round_that_is_cut_off_is_told_with_a_change_of_the_view() {
     on_actix(async {
         let servers = servers_with_rounds().await;
         let (counter, shard) = (&servers[0], &servers[1]);
-        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver).await;
+        hear_from(shard, CHIEF, ParameterServerMessage::TrainingOver { training: 1 }).await;
         assert!(!counter.training().is_over());
         lose_other(counter).await;
         assert!(counter.training().is_over(), "by who answers");
@@ -152,7 +152,7 @@ fn a_round_that_is_cut_off_is_told_with_a_change_of_the_view() {
     on_actix(async {
         let servers = servers_with_rounds().await;
         let (counter, shard) = (&servers[0], &servers[1]);
-        hear_from(counter, CHIEF, ParameterServerMessage::TrainingOver).await;
+        hear_from(counter, CHIEF, ParameterServerMessage::TrainingOver { training: 1 }).await;
         assert!(!shard.training().is_over());
         lose_other(counter).await;
         assert!(shard.training().is_over(), "by who changes the view");

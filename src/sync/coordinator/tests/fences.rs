@@ -52,7 +52,7 @@ fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
 #[test]
 fn a_fence_waits_neither_for_who_leaves_nor_for_who_has_not_begun() {
     let mut coordinator = Tried::new(Mode::Async, 3);
-    coordinator.members.join(1, 3, 1);
+    coordinator.members.join(1, 3, 1, 0);
     assert_eq!(coordinator.put_up_fence(0), Ok(vec![]));
     assert_eq!(coordinator.leave(1), [FENCED]);
 }
