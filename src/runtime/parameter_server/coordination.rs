@@ -39,6 +39,8 @@ pub(super) struct Coordination {
     steps: i64,
     /// By worker that is stopped if it is late: the beginning of its step.
     begun: BTreeMap<u32, Ticket>,
+    /// The number of times that the chief has been stopped since it last ended a step.
+    chief_stops: u32,
     votes: BTreeMap<u32, Vote>,
     sets: Sets,
     commits: BTreeMap<u32, (Ticket, StateValues)>,
@@ -80,6 +82,7 @@ impl Coordination {
             global_step: 0,
             steps: 0,
             begun: BTreeMap::new(),
+            chief_stops: 0,
             votes: BTreeMap::new(),
             sets: Sets::default(),
             commits: BTreeMap::new(),
@@ -311,7 +314,9 @@ impl Coordination {
                     served.extend(self.end_begun(worker, Ok(StateValues::new())));
                 }
                 Effect::Stop { worker } => {
-                    served.extend(self.end_begun(worker, Err(late(worker))));
+                    let stopped = self.end_begun(worker, Err(late(worker)));
+                    self.chief_stops += u32::from(worker == 0 && stopped.is_some());
+                    served.extend(stopped);
                 }
                 Effect::Fenced { .. } => served.extend(self.answer_fence()),
                 Effect::Release { worker } => {

@@ -45,6 +45,9 @@ impl MonitoredSession {
                 }
                 Err(error) if error.code == Code::Late => {
                     self.report_given_up(started, seen, true);
+                    if self.task.is_asked_to_stop() {
+                        return Err(self.begun_too_late());
+                    }
                     started = self.task.now();
                     repeat.origin = Some(self.next_origin());
                     step = RequestedStep::again(&self.session, &repeat);

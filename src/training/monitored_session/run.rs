@@ -241,7 +241,7 @@ impl MonitoredSession {
     /// The error of a run that is begun when the session is to stop. It is a mistake where the
     /// session itself has stopped. Another task can end the training, or be asked to stop, while
     /// the program waits for something between `should_stop` and the run.
-    fn begun_too_late(&self) -> Error {
+    pub(super) fn begun_too_late(&self) -> Error {
         if self.stop_requested.get() {
             let message = "run called even after should_stop requested a stop";
             return Error::new(Code::FailedPrecondition, message);

@@ -4,8 +4,10 @@
 //! Computation takes a drawn time and the network next to none, so that the closed forms hold.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use trainyard::checkpoint::{Memory, Retention, Saver};
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
@@ -82,6 +84,24 @@ fn a_device_that_stops_a_step_is_free_after_the_time_that_the_scenario_says() {
     let (free, costly) = (time(Duration::ZERO), time(cost));
     let most = free + STEPS as f64 * cost.as_secs_f64();
     assert!(1.05 * free < costly && costly < most, "{free} s, {costly} s");
+}
+
+#[test]
+fn a_chief_that_is_late_for_every_round_saves_now_and_then_and_ends_the_training() {
+    for mode in [Mode::Sync { backups: 1, cancel: true }, Mode::KBatchSync { k: 2, cancel: true }] {
+        let store = Memory::default();
+        let training = Simulated::new(1, 3, mode)
+            .step_time(Law::Constant { value: 0.005 })
+            .slow(0, 4.0)
+            .checkpoints(&store, 2)
+            .keep_all_checkpoints()
+            .until(Duration::from_secs(1));
+        let trained = training.steps(2000).run();
+        let last = trained.steps.iter().map(|step| step.global_step).max();
+        assert!(last < Some(400), "{mode}: its time ends it, not its last step, at {last:?}");
+        let saved = Saver::new(Arc::new(store), Retention::default()).checkpoints().unwrap();
+        assert!(saved.len() > 4, "{mode}: {saved:?}");
+    }
 }
 
 /// Parameter servers are cut off from each other in such a way that a version comes to the other

@@ -12,6 +12,9 @@ use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::state::{Begin, Served, SetValues, StateValues, Taken, Ticket};
 use crate::sync::{Contribution, Counted, Membership, RoundPosition, Verdict, Version};
 
+/// How often the chief is stopped, one time after the other, before it ends a step in any case.
+const MOST_STOPS: u32 = 32;
+
 /// A worker's vote.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vote {
@@ -70,6 +73,9 @@ impl Coordination {
 
     /// Takes the beginning of a worker's step, which is answered with its end. It comes before the
     /// step's vote, which waits for the same versions and follows it in the graph.
+    ///
+    /// It is answered at once if the step is not to be stopped. So are some of the chief, which
+    /// saves, evaluates and ends the training between two of its steps.
     pub(crate) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
         let Begin { replica, version, .. } = *begin;
         if let Err(error) = self.check(replica, version) {
@@ -80,12 +86,18 @@ impl Coordination {
         let effects =
             self.coordinator.begin(members, Contribution { worker: replica.worker, version });
         answers.extend(self.answer(effects));
+        if replica.worker == 0 && self.chief_stops >= MOST_STOPS {
+            answers.extend(self.end_begun(0, Ok(StateValues::new())));
+        }
         answers
     }
 
     /// Takes a vote: decides what becomes of its gradients, at once or later.
     pub(super) fn vote(&mut self, members: &Membership, replica: Replica, vote: Vote) -> Answers {
         let (ticket, version, worker) = (vote.ticket, vote.version, replica.worker);
+        if worker == 0 {
+            self.chief_stops = 0;
+        }
         let is_again = || self.told.get(&worker).is_some_and(|told| told.vote.has_failed);
         if planted::is_in(Bug::LosesVotes) && is_again() {
             return Answers::new();
@@ -301,6 +313,48 @@ mod tests {
             let (ticket, commit) = vote_of_three(mode, worker, u64::from(worker));
             assert_eq!(coordination.commit(&members, ticket, 0, &commit, true).len(), 1);
             assert_eq!(coordination.told[&worker].place, RoundPosition { round: 0, index });
+        }
+    }
+
+    /// What `worker` is told as it begins and ends a step from the version of that number: the
+    /// errors of any step.
+    fn step(coordination: &mut Coordination, worker: u32, updates: u64, ends: bool) -> Vec<Code> {
+        let (members, mode) = (Membership::default(), Mode::Sync { backups: 1, cancel: true });
+        let version = Version { epoch: members.epoch(), updates };
+        let step = StepId { master: worker.into(), number: updates, trains: true };
+        let ticket = |node| Ticket { step, device: LocalDevice::cpu(0), node };
+        let replica = Replica { worker, workers: 3, mode };
+        let begin = Begin { global_step: VariableId(0), replica, version };
+        let mut answers = coordination.begin(&members, ticket(0), &begin);
+        if ends {
+            let commit = Commit { replica, version: Some(version), ..vote(mode, worker, 0) };
+            answers.extend(coordination.commit(&members, ticket(1), 0, &commit, true));
+        }
+        answers.into_iter().filter_map(|answer| Some(answer.outcome.err()?.code)).collect()
+    }
+
+    #[test]
+    fn a_chief_that_is_late_for_every_round_ends_a_step_now_and_then() {
+        let mode = Mode::Sync { backups: 1, cancel: true };
+        let replica = Replica { worker: 0, workers: 3, mode };
+        let mut coordination = Coordination::new(replica, &Membership::default(), None);
+        let mut rounds = 0..;
+        for _ in 0..2 {
+            let mut stops = 0;
+            loop {
+                let round = rounds.next().unwrap();
+                let mut told = step(&mut coordination, 0, round, false);
+                for other in [1, 2] {
+                    told.extend(step(&mut coordination, other, round, true));
+                }
+                if told.is_empty() {
+                    break;
+                }
+                assert_eq!(told, [Code::Late]);
+                stops += 1;
+            }
+            assert_eq!(stops, MOST_STOPS);
+            assert!(step(&mut coordination, 0, 0, true).is_empty(), "its vote is dropped");
         }
     }
 
