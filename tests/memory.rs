@@ -301,7 +301,8 @@ fn unwanted(number: u64) -> Vec<PeerMessage> {
         WorkerMessage::AbortStep(step(unknown)).into(),
         done.into(),
         MasterMessage::GraphRegistered { graph: graph(unknown), outcome: Ok(()) }.into(),
-        ParameterServerMessage::Leave { worker: number as u32, why: Leaving::Done }.into(),
+        ParameterServerMessage::Leave { worker: number as u32, why: Leaving::Done, training: 1 }
+            .into(),
         ProgramMessage::AskForPlaces.into(),
         ProgramMessage::WatchCheckpoints.into(),
         ProgramMessage::CheckpointSaved.into(),

@@ -298,6 +298,9 @@ pub enum ParameterServerMessage {
         worker: u32,
         /// Whether the training has ended for it, or it may come back.
         why: Leaving,
+        /// The training, by its number in the worker's program; 0 for the one that goes on. The
+        /// next one may have begun elsewhere.
+        training: u32,
     },
     /// Parameter server or the chief's task: it has lost this worker, and goes on without it. A
     /// task that has never met the worker can't find out by itself. The first task with variables
@@ -336,7 +339,8 @@ pub enum ParameterServerMessage {
     /// the end. From a parameter server to a worker: it passes that on. Between parameter servers:
     /// the gradients behind a barrier are dropped.
     TrainingOver {
-        /// The training, by its number in the program: the next one may have begun elsewhere.
+        /// The training, by its number in the program; 0, from a task that does not train, for the
+        /// one that goes on. The next one may have begun elsewhere.
         training: u32,
     },
     /// Chief: it can't give the variables their values, and would end so again if it was started

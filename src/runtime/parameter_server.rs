@@ -193,8 +193,8 @@ impl ParameterServer {
 
     fn on_message(&mut self, from: PeerId, message: ParameterServerMessage) {
         match message {
-            ParameterServerMessage::Leave { worker, why } => {
-                self.hear_of_leaving(from, worker, why)
+            ParameterServerMessage::Leave { worker, why, training } => {
+                self.hear_of_leaving(from, worker, why, training);
             }
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
             ParameterServerMessage::Back { worker } => self.trainings.hear_of_return(worker),
@@ -320,9 +320,11 @@ impl Receive for ParameterServer {
             ParameterServerMail::Inquire(asked) => self.inquire(&asked),
             ParameterServerMail::Stop => context.stop(),
         }
+        self.trainings.note_training();
         self.advance_views();
         self.serve_deferred();
         self.bind_held_off();
+        self.trainings.note_training();
         self.trainings.update_join_timer(context);
         self.end_turn();
     }

@@ -88,19 +88,14 @@ impl TrainingState {
     /// next training of the program if this task has ended the last one. Without rounds, a worker
     /// whose own part alone has ended may go on in the same.
     pub(crate) fn begin(&self, has_rounds: bool) {
-        use ParameterServerMessage::Leave;
-        let is_done = |one: &Parting| matches!(one.message, Leave { why: Leaving::Done, .. });
-        let has_left = self.parting.borrow().iter().any(is_done);
-        match has_left && (has_rounds || self.is_at_its_end()) {
-            true => self.begin_next(),
-            false => self.forget_end(),
+        if self.has_left_done() && (has_rounds || self.is_at_its_end()) {
+            self.reach(self.number() + 1);
         }
-    }
-
-    /// Waits for the next training of the program: this task has ended the last one.
-    pub(crate) fn begin_next(&self) {
-        self.reach(self.number() + 1);
-        self.forget_end();
+        self.parting.borrow_mut().clear();
+        self.chief_left.set(None);
+        self.is_over.set(false);
+        self.is_at_last_step.set(false);
+        self.progress.take();
     }
 
     /// The number of the training in the task's program: 1 for the first, and 1 more for each that
@@ -109,17 +104,10 @@ impl TrainingState {
         self.ended.get() + 1
     }
 
-    /// The training of that number has begun, and those before it have ended.
+    /// The training of that number has begun.
     pub(super) fn reach(&self, number: u32) {
-        self.ended.set(self.ended.get().max(number.saturating_sub(1)));
-    }
-
-    fn forget_end(&self) {
-        self.parting.borrow_mut().clear();
+        self.ended.set(number - 1);
         self.chief_left.set(None);
-        self.is_over.set(false);
-        self.is_at_last_step.set(false);
-        self.progress.take();
     }
 
     /// How far the training is, as far as this task knows.
@@ -305,10 +293,14 @@ impl TrainingState {
     /// Whether the training has come to its end for this task, as far as it knows: by an
     /// announcement, or since it or the chief has left in good order.
     pub(crate) fn is_done(&self) -> bool {
+        self.is_over() || self.chief_left() == Some(Leaving::Done) || self.has_left_done()
+    }
+
+    /// Whether this task has told the others that its training has ended in good order.
+    fn has_left_done(&self) -> bool {
         use ParameterServerMessage::Leave;
         let is_done = |one: &Parting| matches!(one.message, Leave { why: Leaving::Done, .. });
-        let has_left = || self.parting.borrow().iter().any(is_done);
-        self.is_over() || self.chief_left() == Some(Leaving::Done) || has_left()
+        self.parting.borrow().iter().any(is_done)
     }
 
     /// What `peer` was told about the end of the training.
@@ -347,13 +339,14 @@ impl TrainingState {
 
     /// Notes what the task's program asks about its training.
     pub(super) fn note(&self, from: PeerId, message: &ParameterServerMessage) {
+        let is_past = |training: u32| (1..self.number()).contains(&training);
         match message {
-            ParameterServerMessage::TrainingOver { training } if *training >= self.number() => {
+            ParameterServerMessage::TrainingOver { training } if !is_past(*training) => {
                 self.is_over.set(true);
                 self.end.raise();
             }
             ParameterServerMessage::Reset { .. } => self.resets.set(self.resets.get() + 1),
-            ParameterServerMessage::Leave { worker: 0, why } => {
+            ParameterServerMessage::Leave { worker: 0, why, training } if !is_past(*training) => {
                 self.chief_left.set(Some(*why));
                 self.chief_is_lost.set(false); // it has come back, and said so
                 self.news.come();

@@ -78,12 +78,10 @@ impl Membership {
     /// Has `worker` of `workers` make ready for the training of that `number` in its program (0 if
     /// it is not known), by order of `master`.
     pub(crate) fn join(&mut self, worker: u32, workers: u32, master: u64, number: u32) -> Joined {
-        let begins_anew = match number {
-            0 => self.all_departed(workers) && self.is_done(worker),
-            _ => self.is_for_next(worker, number) && !self.is_early(worker, workers, number),
-        };
+        let begins_anew =
+            self.is_done(worker) && (number > self.number || self.all_departed(workers));
         if begins_anew {
-            self.begin_anew();
+            self.begin(number);
         }
         self.number = self.number.max(number);
         let had_departed = !self.is_live(worker);
@@ -227,6 +225,15 @@ impl Membership {
         self.epoch.0 += 1;
     }
 
+    /// Begins the training of that `number`, if it is known. It may be an earlier one, if the
+    /// programs of all workers were started again.
+    pub(crate) fn begin(&mut self, number: u32) {
+        self.begin_anew();
+        if number > 0 {
+            self.number = number;
+        }
+    }
+
     /// Begins a new epoch in which all workers are waited for again.
     pub(crate) fn begin_anew(&mut self) {
         self.epoch.0 += 1;
@@ -237,6 +244,11 @@ impl Membership {
     pub(crate) fn expect_all(&mut self) {
         (self.is_over, self.is_cut_off, self.size) = (false, false, None);
         self.members.forget_all();
+    }
+
+    /// Whether nothing is known of any worker.
+    pub(crate) fn are_unknown(&self) -> bool {
+        self.members.departed().is_empty() && self.training(u32::MAX).next().is_none()
     }
 
     /// Whether `worker` is waited for, and has not made ready to train.

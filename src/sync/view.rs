@@ -21,6 +21,9 @@ pub struct View {
     pub out: BTreeMap<u32, Fate>,
     /// The workers that have been let in again.
     pub back: BTreeMap<u32, Return>,
+    /// The training, by its number in the programs of its workers, as it is sent; 0 in a view that
+    /// is kept.
+    pub training: u32,
 }
 
 /// The return of a worker.

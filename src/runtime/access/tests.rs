@@ -54,7 +54,7 @@ fn run(step: StepId, graph: GraphHandle) -> PeerMessage {
 }
 
 fn leave(worker: u32) -> PeerMessage {
-    ParameterServerMessage::Leave { worker, why: Leaving::Done }.into()
+    ParameterServerMessage::Leave { worker, why: Leaving::Done, training: 1 }.into()
 }
 
 #[test]

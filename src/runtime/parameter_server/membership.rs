@@ -28,7 +28,20 @@ impl ParameterServer {
         self.cut_off_what_lacks_an_announcer();
         self.trainings.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
+        self.hear_of_ended(&binding);
         self.bind_or_hold_off(binding);
+    }
+
+    /// Whoever makes ready for a later training has ended the one before, even if its word of that
+    /// was lost with a connection.
+    fn hear_of_ended(&mut self, binding: &Binding) {
+        let members = &self.trainings.members;
+        if binding.training <= members.number() {
+            return;
+        }
+        let workers = binding.replicas.iter().map(|replica| replica.worker);
+        let ended: Vec<u32> = workers.filter(|worker| members.trains(*worker)).collect();
+        ended.into_iter().for_each(|worker| self.leave(worker, Leaving::Done));
     }
 
     /// Notes that `user` is heard of: a task, whose own `master` registers something here, or a
@@ -57,10 +70,17 @@ impl ParameterServer {
         }
     }
 
-    /// Makes ready the partitions that waited and need not wait any longer.
+    /// Makes ready the partitions that waited and need not wait any longer. If another training
+    /// begins with one of them, those before it may have waited for that.
     pub(super) fn bind_held_off(&mut self) {
-        for binding in std::mem::take(&mut self.trainings.held_off) {
-            self.bind_or_hold_off(binding);
+        loop {
+            let before = self.trainings.members.number();
+            for binding in std::mem::take(&mut self.trainings.held_off) {
+                self.bind_or_hold_off(binding);
+            }
+            if self.trainings.members.number() == before {
+                break;
+            }
         }
     }
 
@@ -81,6 +101,7 @@ impl ParameterServer {
             }
         }
         self.trainings.has_barrier |= counts && has_barrier;
+        self.trainings.counts |= counts && from != self.link.local();
         let epoch = self.trainings.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
         let own = self.link.name(self.link.local());
@@ -89,11 +110,20 @@ impl ParameterServer {
         tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
     }
 
-    /// `from` says that `worker` takes no more steps. If it is another task, it tells what may be
-    /// past: who has met the worker, or was told that it is let in again, finds out by itself. A
-    /// task with variables does once the worker trains there: until then it has to agree with the
-    /// others that the worker is to be let in.
-    pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving) {
+    /// `from` says that `worker` takes no more steps in the training of that `number`; 0 if it is
+    /// the one that goes on. If it is another task, it tells what may be past: who has met the
+    /// worker, or was told that it is let in again, finds out by itself. A task with variables does
+    /// once the worker trains there: until then it has to agree with the others that the worker is
+    /// to be let in.
+    pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving, number: u32) {
+        let members = &self.trainings.members;
+        if (1..members.number()).contains(&number) && !members.trains(worker) {
+            return; // all that took part in that training have left it
+        }
+        let is_next = number > members.number() && members.training(u32::MAX).next().is_none();
+        if is_next && self.trainings.worker_at(self.link.local()).is_none() {
+            self.begin_training(number); // it had no part here
+        }
         if worker == 0 {
             self.trainings.hear_of_leaving_chief(from, why);
         }
@@ -111,6 +141,7 @@ impl ParameterServer {
 
     /// `worker` takes no more steps: no step waits for it from now on.
     fn leave(&mut self, worker: u32, why: Leaving) {
+        self.trainings.joins.hear_of_departure();
         self.trainings.participation.leave(worker);
         self.trainings.views.iter_mut().for_each(|views| views.leave(worker));
         if why == Leaving::Stopped {
@@ -207,6 +238,7 @@ impl ParameterServer {
 
     fn go_on_without_all(&mut self, workers: impl IntoIterator<Item = u32>) {
         for worker in workers {
+            self.trainings.joins.hear_of_departure();
             self.trainings.log_worker(worker, self.trainings.loss_of(worker));
             self.trainings.has_lost(worker);
             self.trainings.take_out(worker);
@@ -239,12 +271,21 @@ impl ParameterServer {
             Joined::Back => self.trainings.welcome_back(replica.worker),
             Joined::Anew => self.begin_anew(),
         }
-        self.trainings.note_number();
         if self.trainings.members.is_over() {
             self.link.send(from, self.trainings.over());
         }
         self.snapshots.join(master, replica);
         had_left && joined == Joined::Back
+    }
+
+    /// Begins the training of that number, which another task has told of.
+    pub(super) fn begin_training(&mut self, number: u32) {
+        let training = &self.link.actors.training;
+        // The program may have heard of the end of that training already.
+        let is_over = training.is_over() && training.number() >= number;
+        self.trainings.members.begin(number);
+        self.begin_anew();
+        self.link.actors.training.is_over.set(is_over);
     }
 
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.

@@ -47,6 +47,10 @@ pub(super) struct Trainings {
     pub(super) views: Option<Views>,
     /// Whether the shards of that training are its barrier.
     pub(super) has_barrier: bool,
+    /// Whether steps of other tasks' workers are counted here.
+    pub(super) counts: bool,
+    /// The training that other tasks with variables were told of, by its number.
+    told_of: u32,
     /// The task that counts the steps of the training, if that is another one.
     step_counter: Option<PeerId>,
     /// The workers that have announced the end of the training.
@@ -72,6 +76,8 @@ impl Trainings {
             participation: Participation::default(),
             views: None,
             has_barrier: false,
+            counts: false,
+            told_of: 1,
             step_counter: None,
             announcers: BTreeSet::new(),
             has_told_step_counter: false,
@@ -142,9 +148,14 @@ impl Trainings {
         (is_held_off, answers)
     }
 
+    /// Whether `binding` has to wait until another training begins. Of several tasks with variables
+    /// that which counts the steps decides when: those who have left may not be the same for all.
+    /// One that has just begun its life knows of no other training.
     fn is_early(&self, binding: &Binding) -> bool {
-        let is_early = |replica: &Replica| {
-            self.members.is_early(replica.worker, replica.workers, binding.training)
+        let decides = binding.counts || binding.training <= self.members.number();
+        let is_early = |replica: &Replica| match decides {
+            true => self.members.is_early(replica.worker, replica.workers, binding.training),
+            false => !self.members.are_unknown(),
         };
         !self.is_own(binding.from) && binding.replicas.iter().any(is_early)
     }
@@ -156,12 +167,21 @@ impl Trainings {
         binding.replicas.iter().any(is_for_next)
     }
 
-    /// Tells the task which training goes on here, unless its own program trains, which counts by
-    /// itself.
-    pub(super) fn note_number(&self) {
-        if self.worker_at(self.link.local()).is_none() {
-            self.link.actors.training.reach(self.members.number());
+    /// Tells the program of a parameter server which training goes on, and the other tasks with
+    /// variables, if the steps are counted here.
+    pub(super) fn note_training(&mut self) {
+        let (number, training) = (self.members.number(), &self.link.actors.training);
+        let local = self.link.local();
+        let is_server = || training.is_holder(local) && self.worker_at(local).is_none();
+        if number != training.number() && is_server() {
+            training.reach(number);
         }
+        if self.counts && number > self.told_of {
+            for other in self.other_holders() {
+                self.link.send(other, ParameterServerMessage::Install(self.view()));
+            }
+        }
+        self.told_of = if self.counts { number } else { self.told_of };
     }
 
     /// Whether what the master of `from` trains here is its worker's own: where there are parameter

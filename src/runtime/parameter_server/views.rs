@@ -159,7 +159,7 @@ impl ParameterServer {
                  and not for others"
             );
         }
-        let view = views.view().clone();
+        let view = self.trainings.view();
         for holder in self.trainings.other_holders() {
             self.trainings.tell_what_is_cut_off(holder);
             self.link.send(holder, ParameterServerMessage::Install(view.clone()));
@@ -168,8 +168,11 @@ impl ParameterServer {
         true
     }
 
-    /// Goes on with the workers of a new view.
+    /// Goes on with the workers of a new view, in the next training if the view is of that.
     pub(super) fn install(&mut self, from: PeerId, view: View) {
+        if view.training > self.trainings.members.number() {
+            self.begin_training(view.training);
+        }
         let out = self.trainings.participation.install(self.trainings.decider(from), view);
         self.settle(&out);
         self.cut_off_what_lacks_an_announcer();

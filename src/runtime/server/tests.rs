@@ -4,6 +4,7 @@ mod absence;
 mod chief;
 mod ending;
 mod stops;
+mod trainings;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,13 +92,15 @@ fn a_partition_that_is_given_up_while_it_is_held_off_brings_back_no_worker_that_
         let servers = Server::create_cluster(&cluster);
         let ps = &servers[0];
         hear(ps, register(0)).await;
-        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }).await;
+        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done, training: 1 })
+            .await;
         hear(ps, ParameterServerMessage::TrainingOver { training: 1 }).await;
         // Worker 0 is early for another training: worker 1 has not left this one.
         hear(ps, register(1)).await;
         let graphs = vec![graph(1)];
         hear(ps, WorkerMessage::DeregisterGraphs { graphs, scope: None }).await;
-        hear(ps, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
+        hear(ps, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done, training: 1 })
+            .await;
         let joined = ps.join(2, Patience::default());
         let joined = tokio::time::timeout(Duration::from_secs(5), joined).await;
         assert_eq!(joined, Ok(Ok(())), "the training is over");
@@ -119,14 +122,15 @@ fn who_was_told_that_a_worker_leaves_is_told_that_it_is_back() {
         let servers = servers_of_a_training().await;
         let (ps, worker) = (&servers[0], &servers[2]);
         for server in &servers {
-            let left = ParameterServerMessage::Leave { worker: 0, why: Leaving::Done };
+            let left = ParameterServerMessage::Leave { worker: 0, why: Leaving::Done, training: 1 };
             server.actors.deliver(WORKER, vec![left.into()]);
         }
         settle().await;
         assert_eq!(worker.training().chief_left(), Some(Leaving::Done));
         hear(ps, register(1)).await;
         assert_eq!(worker.training().chief_left(), None);
-        hear(worker, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done }).await;
+        hear(worker, ParameterServerMessage::Leave { worker: 1, why: Leaving::Done, training: 1 })
+            .await;
         let soon = Duration::from_millis(50);
         let joined = tokio::time::timeout(soon, worker.join(2, Patience::default())).await;
         assert!(joined.is_err(), "it waits for worker 0, which never asked anything of it");
@@ -153,13 +157,15 @@ fn a_training_whose_workers_were_all_asked_to_stop_is_no_success_of_its_paramete
         let ps = &servers[0];
         ps.know_cluster();
         for worker in [0, 1] {
-            hear(ps, ParameterServerMessage::Leave { worker, why: Leaving::Stopped }).await;
+            hear(ps, ParameterServerMessage::Leave { worker, why: Leaving::Stopped, training: 1 })
+                .await;
         }
         let error = ps.join(2, short()).await.unwrap_err();
         assert_eq!(error.code, Code::Unavailable);
         let told = "the parameter server waits for worker:0, worker:1";
         assert!(error.message.starts_with(told), "{error}");
-        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }).await;
+        hear(ps, ParameterServerMessage::Leave { worker: 0, why: Leaving::Done, training: 1 })
+            .await;
         assert_eq!(ps.join(2, short()).await, Ok(()), "the chief came back, and ended it");
     });
 }
@@ -194,7 +200,8 @@ fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
         let ps = &servers[0];
         ps.know_cluster();
         hear(ps, register(0)).await;
-        let message = ParameterServerMessage::Leave { worker: 0, why: Leaving::Stopped };
+        let message =
+            ParameterServerMessage::Leave { worker: 0, why: Leaving::Stopped, training: 1 };
         let by_other = ParameterServerMail::FromPeer { from: PeerId(2), message: message.clone() };
         tell(&ps.actors.parameter_server, by_other);
         assert!(waits_to_end(ps).await);

@@ -106,7 +106,7 @@ impl Server {
     /// Asks the program of `chief` to announce the end of the training.
     pub(crate) fn ask_for_the_end(&self, chief: &TaskName) {
         let Some(chief) = self.link.resolve(chief) else { return };
-        let message = self.training_over();
+        let message = ParameterServerMessage::TrainingOver { training: 0 };
         self.link.send(chief, message.clone());
         self.link.flush();
         if self.actors.training.parting_for(chief).is_empty() {

@@ -7,7 +7,7 @@ use crate::runtime::messages::WorkerMessage;
 fn messages_about_the_end_make_no_partner_however_many_travel_together() {
     let (own, other) = (PeerId(1), PeerId(3));
     let training = TrainingState::default();
-    let leave = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done };
+    let leave = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done, training: 1 };
     let over = PeerMessage::from(ParameterServerMessage::TrainingOver { training: 1 });
     training.note_partner(other, &[over.clone(), leave.into()]);
     assert_eq!(training.who_misses_a_worker(own), [own].into());
@@ -18,7 +18,7 @@ fn messages_about_the_end_make_no_partner_however_many_travel_together() {
 
 #[test]
 fn a_task_is_done_with_a_training_once_it_or_the_chief_has_left_it_and_was_not_stopped() {
-    let leave = |worker, why| ParameterServerMessage::Leave { worker, why };
+    let leave = |worker, why| ParameterServerMessage::Leave { worker, why, training: 1 };
     for (why, is_done) in [(Leaving::Stopped, false), (Leaving::Done, true)] {
         let [of_chief, own] = [(); 2].map(|()| TrainingState::default());
         of_chief.note(PeerId(1), &leave(0, why));
@@ -46,7 +46,7 @@ fn has_left(is_at_last_step: bool) -> TrainingState {
     if is_at_last_step {
         training.reach_last_step();
     }
-    let message = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done };
+    let message = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done, training: 1 };
     training.keep(Parting { message, to: None });
     training
 }

@@ -14,7 +14,7 @@ const B: usize = 1;
 const C: usize = 2;
 
 fn leave(worker: u32) -> PeerMessage {
-    ParameterServerMessage::Leave { worker, why: Leaving::Done }.into()
+    ParameterServerMessage::Leave { worker, why: Leaving::Done, training: 1 }.into()
 }
 
 fn leave_name(worker: u64) -> Name {

@@ -74,6 +74,14 @@ fn who_has_ended_a_training_waits_for_those_who_take_part_in_it_and_not_for_who_
 }
 
 #[test]
+fn where_all_have_left_new_lives_of_all_begin_another_training_whatever_its_number() {
+    let mut members = Membership::default();
+    members.join(0, 1, 7, 2);
+    members.leave(0, Leaving::Done);
+    assert_eq!((members.join(0, 1, 8, 1), members.number()), (Joined::Anew, 1));
+}
+
+#[test]
 fn a_new_life_whose_program_begins_anew_takes_part_in_the_training_that_goes_on() {
     let mut members = Membership::default();
     members.join(0, 2, 0, 2);

@@ -21,7 +21,7 @@ impl Task {
             [(&departed.done, Leaving::Done), (&departed.stopped, Leaving::Stopped)]
         {
             for worker in others(workers) {
-                server.tell_all(&ParameterServerMessage::Leave { worker, why });
+                server.tell_all(&ParameterServerMessage::Leave { worker, why, training: 0 });
             }
         }
         for worker in others(&departed.lost) {
@@ -37,7 +37,8 @@ impl Task {
     /// The work of a parameter server and of a helper: serves until every worker has left the
     /// training. A worker leaves as it closes its
     /// [`MonitoredSession`](crate::training::MonitoredSession). If its program returns without
-    /// closing one, it leaves then, with a warning.
+    /// closing one, it leaves then, with a warning. Where the program trains once more, call this
+    /// once more.
     ///
     /// # Errors
     /// If the server stops before; if no worker comes, or comes back, as long as `network.recovery`
@@ -93,7 +94,9 @@ impl Task {
     /// Notifies all tasks that this worker takes no more steps, and why.
     pub(in crate::training) fn leave(&self, why: Leaving) {
         if let Some(Replica { worker, .. }) = self.inner.replica {
-            self.inner.parts.server.broadcast(&ParameterServerMessage::Leave { worker, why });
+            let server = &self.inner.parts.server;
+            let training = server.training().number();
+            server.broadcast(&ParameterServerMessage::Leave { worker, why, training });
         }
     }
 }

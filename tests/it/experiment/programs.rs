@@ -8,8 +8,7 @@ mod rnn;
 use std::future::Future;
 
 use serde_json::{Value, json};
-use trainyard::cluster::{Flags, RunConfig, TaskName};
-use trainyard::deployment::{RoleFlags, require_role};
+use trainyard::cluster::{RunConfig, TaskName};
 use trainyard::experiment::{Experiment, Trial};
 use trainyard::prelude::*;
 use trainyard::simulation::Activity;
@@ -17,7 +16,7 @@ use trainyard::simulation::Activity;
 use super::evaluator::program as train_and_evaluate;
 use crate::session::user_program::digits_trainer;
 use crate::support::binary::{folder, free_address};
-use crate::support::deployed::{deployed, deployed_as};
+use crate::support::deployed::{deployed, deployed_as, roles_by_flags};
 
 const IN_GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/in_graph.toml");
 const RNN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/rnn.toml");
@@ -66,18 +65,7 @@ where
 fn the_distributed_trainer_is_told_by_its_flags_and_learns_the_same_as_in_simulation() {
     let text = "[cluster]\nps = 2\nworker = 2\n[stop]\nsteps = 20\n[[run]]\nmode = 'sync'\n";
     let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-    let [ps, workers] = [(); 2].map(|()| [(); 2].map(|()| free_address()).join(","));
-    let tasks = [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)];
-    let roles = tasks.map(|(job, index)| {
-        let flags = Flags {
-            ps_hosts: Some(ps.clone()),
-            worker_hosts: Some(workers.clone()),
-            job_name: Some(job.to_owned()),
-            task_index: Some(index),
-            ..Flags::default()
-        };
-        require_role(&RoleFlags { flags, ..RoleFlags::default() }, None).unwrap()
-    });
+    let roles = roles_by_flags();
     let trained = deployed_as(&trial, "programs_by_flags", &roles, digits_trainer::trainer);
     let expected = weights(&trial, &digits_trainer::trainer);
     assert_eq!(trained.ending.unwrap().weights_digest, Some(expected));

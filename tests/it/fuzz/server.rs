@@ -212,7 +212,7 @@ pub(crate) fn corpus() -> Vec<Vec<u8>> {
     });
     let mut all = network.sent.take();
     let besides: [PeerMessage; 9] = [
-        ParameterServerMessage::Leave { worker: 0, why: Leaving::Done }.into(),
+        ParameterServerMessage::Leave { worker: 0, why: Leaving::Done, training: 1 }.into(),
         ParameterServerMessage::TrainingOver { training: 1 }.into(),
         ProgramMessage::AskForPlaces.into(),
         ProgramMessage::WatchCheckpoints.into(),

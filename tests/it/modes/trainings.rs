@@ -4,13 +4,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
+use trainyard::experiment::Experiment;
 use trainyard::graph::{GraphError, Replica};
 use trainyard::optimizer::{LocalSgd, LocalTrainOp};
 use trainyard::prelude::*;
-use trainyard::simulation::Law;
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
+use trainyard::training::{Recording, StepStats};
 use trainyard::units::Time;
 
+use crate::support::deployed::{deployed_as, roles_by_flags};
 use crate::support::fixture::assert_error;
 use crate::support::simulated::{Simulated, Trained};
 
@@ -80,8 +83,8 @@ async fn train_to(task: &Task, last: u64) -> Result<()> {
     session.close().await
 }
 
-/// Trains until the global step is `last`, which each worker sees for itself. The chief may also say
-/// so: the others may be in the next training by then.
+/// Trains until the global step is `last`, which each worker sees for itself. The chief may also
+/// say so: the others may be in the next training by then.
 async fn train_by_hook(task: &Task, last: u64, is_announced: bool) -> Result<()> {
     let (g, step) = build(task)?;
     let stop = StopAtStep::last_step(last);
@@ -102,23 +105,40 @@ async fn train_by_hook(task: &Task, last: u64, is_announced: bool) -> Result<()>
 }
 
 /// The global steps at which two trainings end, one after the other.
-const ENDS: [u64; 2] = [20, 45];
+const ENDS: [u64; 2] = [20, 60];
 
-/// Three workers that train to [`ENDS`] by [`train_by_hook`], on so many parameter servers.
-fn by_hooks(ps: u32, mode: Mode, is_announced: bool) -> Trained {
-    let training = Simulated::new(ps, 3, mode)
-        .step_time(Law::Uniform { low: 0.005, high: 0.02 })
-        .latency(Duration::from_millis(1));
-    let trained = training.run_program(move |task| async move {
-        for last in ENDS {
-            match task.job() {
-                "ps" => task.join().await?,
-                _ => train_by_hook(&task, last, is_announced).await?,
-            }
+/// Trains to [`ENDS`] by [`train_by_hook`] or, as a parameter server, waits for each end.
+async fn two_trainings(task: Task, is_announced: bool) -> Result<()> {
+    for last in ENDS {
+        match task.job() {
+            "ps" => task.join().await?,
+            _ => train_by_hook(&task, last, is_announced).await?,
         }
-        Ok(())
-    });
-    assert!(trained.outcome.result.is_ok(), "{mode}, {ps} ps: {:?}", trained.outcome.result);
+    }
+    Ok(())
+}
+
+/// Three workers on so many parameter servers, on a network that is felt.
+fn three_workers(ps: u32, mode: Mode) -> Simulated {
+    Simulated::new(ps, 3, mode)
+        .step_time(Law::Uniform { low: 0.005, high: 0.02 })
+        .latency(Duration::from_millis(1))
+}
+
+const SYNC: Mode = Mode::Sync { backups: 0, cancel: false };
+
+/// Runs both trainings, which come to their ends; in `sync`, each round is of all workers.
+#[track_caller]
+fn run_both(training: &Simulated, is_announced: bool) -> Trained {
+    let mode = training.mode();
+    let trained = training.run_program(move |task| two_trainings(task, is_announced));
+    assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+    let last = trained.steps.iter().map(|step| step.global_step).max();
+    assert!(last >= Some(ENDS[1]), "{mode}: {last:?}");
+    if mode == SYNC {
+        let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        assert_eq!(applied, 3 * ENDS[1]);
+    }
     trained
 }
 
@@ -179,9 +199,71 @@ fn a_worker_that_is_early_for_the_next_training_waits_until_the_others_have_left
 }
 
 #[test]
+fn two_sessions_of_a_program_follow_each_other_on_the_same_servers_in_every_mode() {
+    for mode in MODES {
+        for ps in 1..=3 {
+            let trained = run_both(&three_workers(ps, mode), false);
+            assert_all_take_part(mode, &trained, &ENDS);
+        }
+    }
+}
+
+#[test]
 fn a_training_whose_end_is_announced_late_ends_on_no_worker_that_has_begun_the_next() {
     for mode in MODES {
-        assert_all_take_part(mode, &by_hooks(1, mode, true), &ENDS);
+        for ps in 1..=3 {
+            let trained = run_both(&three_workers(ps, mode), true);
+            assert_all_take_part(mode, &trained, &ENDS);
+        }
+    }
+}
+
+#[test]
+fn the_next_training_begins_at_all_servers_whichever_hears_last_of_the_end_of_the_one_before() {
+    for mode in MODES {
+        for ps in 0..2 {
+            let tasks = vec![TaskName::new("worker", 2), TaskName::new("ps", ps)];
+            let slow = FaultKind::SlowLink { tasks, factor: 40.0, lasts: Duration::from_secs(100) };
+            run_both(&three_workers(2, mode).fault(Trigger::Time(Time::ZERO), slow), false);
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_dies_in_the_second_training_and_begins_its_program_anew_takes_part_in_it_again() {
+    for mode in [SYNC, Mode::Async, Mode::KAsync { k: 2 }] {
+        let whole = run_both(&three_workers(2, mode), false);
+        let is_of_second = |step: &&StepStats| step.global_step > ENDS[0] + 3;
+        let dies = whole.steps.iter().filter(is_of_second).map(|step| step.ended).min().unwrap();
+        let (task, restart_after) = (TaskName::new("worker", 1), Some(Duration::from_millis(5)));
+        let crash = FaultKind::Crash { task: task.clone(), restart_after };
+        let training = three_workers(2, mode).fault(Trigger::Time(dies), crash);
+        let trained = training.run_program(|task| two_trainings(task, false));
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let is_back = |step: &StepStats| step.worker == task && step.started > dies;
+        assert!(trained.steps.iter().any(is_back), "{mode}");
+    }
+}
+
+/// Every task in a thread, which ends with its program as a process does.
+#[test]
+fn two_sessions_of_a_deployed_program_end_with_the_weights_of_the_simulation() {
+    for (name, mode) in
+        [("sync", "'sync'"), ("async", "'async'"), ("k_async", "{ k_async = { k = 1 } }")]
+    {
+        let text =
+            format!("[cluster]\nps = 2\nworker = 2\n[stop]\nsteps = 100\n[[run]]\nmode = {mode}\n");
+        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+        let program = |task| two_trainings(task, false);
+        let deployed =
+            deployed_as(&trial, &format!("two_trainings_{name}"), &roles_by_flags(), program);
+        let simulated = trial.simulate(&program).recording;
+        let weights = |recording: &Recording| recording.ending.unwrap().weights_digest.unwrap();
+        if name == "sync" {
+            assert_eq!(weights(&deployed), weights(&simulated));
+        }
+        let last = deployed.steps().map(|step| step.global_step).max();
+        assert!(last >= Some(ENDS[1]), "{name}: {last:?}");
     }
 }
 

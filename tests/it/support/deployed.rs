@@ -8,14 +8,14 @@ use std::thread;
 use std::time::Duration;
 
 use trainyard::checkpoint::Stores;
-use trainyard::cluster::RunConfig;
-use trainyard::deployment::{Member, Proof, Seat, StopRequest, run};
+use trainyard::cluster::{Flags, RunConfig};
+use trainyard::deployment::{Member, Proof, RoleFlags, Seat, StopRequest, require_role, run};
 use trainyard::experiment::Trial;
 use trainyard::prelude::*;
 use trainyard::training::{Recording, SharedRecording, TaskParts};
 use trainyard::transport::{Authority, RunId};
 
-use super::binary::folder;
+use super::binary::{folder, free_address};
 use super::fixture::{all, on_actix, quic_network};
 use crate::quic::over_quic::{servers, stop};
 
@@ -38,6 +38,22 @@ where
         stop(Vec::new(), ends).await
     });
     recording.finish()
+}
+
+/// The roles of two parameter servers and two workers, as TensorFlow's flags tell them.
+pub(crate) fn roles_by_flags() -> [RunConfig; 4] {
+    let [ps, workers] = [(); 2].map(|()| [(); 2].map(|()| free_address()).join(","));
+    let tasks = [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)];
+    tasks.map(|(job, index)| {
+        let flags = Flags {
+            ps_hosts: Some(ps.clone()),
+            worker_hosts: Some(workers.clone()),
+            job_name: Some(job.to_owned()),
+            task_index: Some(index),
+            ..Flags::default()
+        };
+        require_role(&RoleFlags { flags, ..RoleFlags::default() }, None).unwrap()
+    })
 }
 
 /// Runs `program` as the task of each of the roles, at the addresses that these list; its

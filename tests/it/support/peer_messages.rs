@@ -66,6 +66,7 @@ pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 4] {
         number,
         out: BTreeMap::from([(number, Fate::Dropped)]),
         back: BTreeMap::from([(0, Return { view: number, round })]),
+        training: 1,
     };
     let progress = vec![(number, Progress { least: 1, most: 2, made: 1 })];
     let all = [

@@ -74,8 +74,8 @@ impl Coordination {
     /// Takes the beginning of a worker's step, which is answered with its end. It comes before the
     /// step's vote, which waits for the same versions and follows it in the graph.
     ///
-    /// It is answered at once if the step is not to be stopped. So are some of the chief, which
-    /// saves, evaluates and ends the training between two of its steps.
+    /// After many stops a step of the chief is answered at once, so that it is not stopped: the
+    /// chief saves, evaluates and ends the training between two of its steps.
     pub(crate) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
         let Begin { replica, version, .. } = *begin;
         if let Err(error) = self.check(replica, version) {

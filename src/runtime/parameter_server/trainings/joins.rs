@@ -36,6 +36,10 @@ pub(crate) struct Joins {
     users: BTreeSet<PeerId>,
     /// Whether any task or client has ever used this one.
     had_users: bool,
+    /// The number of trainings whose end the programs were told.
+    ended: u32,
+    /// Whether a worker has departed since they were last told of one.
+    has_news: bool,
     /// By worker that was lost or asked to stop: when.
     lost: BTreeMap<u32, Time>,
     /// When the last worker departed, if all have and none is back.
@@ -70,6 +74,11 @@ impl Joins {
         self.lost.insert(worker, now);
     }
 
+    /// A worker has left, or is lost.
+    pub(crate) fn hear_of_departure(&mut self) {
+        self.has_news = true;
+    }
+
     /// The time that is left to `join` after a wait of `waited`.
     fn left(&self, join: &Join, waited: Duration) -> Duration {
         let Patience { first, recovery, .. } = join.patience;
@@ -85,8 +94,12 @@ impl Trainings {
 
     pub(crate) fn answer_joins(&mut self) {
         let (is_to_stop, failure) = (self.is_to_stop(), self.failure());
+        // A program that waits once more waits for the next training to end, if anybody is left.
+        let Joins { ended, has_news, users, .. } = &self.joins;
+        let is_untold = *ended < self.members.number() || *has_news || users.is_empty();
+        let mut is_told = false;
         for join in std::mem::take(&mut self.joins.waiting) {
-            let is_over = self.all_are_gone(join.workers);
+            let is_over = is_untold && self.all_are_gone(join.workers);
             if is_over {
                 self.note_missing(join.workers);
             }
@@ -94,11 +107,16 @@ impl Trainings {
                 answer(join.reply, Ok(()));
             } else if is_over && self.stays(&join).is_none() {
                 answer(join.reply, self.end());
+                is_told = true;
             } else if let Some(error) = &failure {
                 answer(join.reply, Err(error.clone()));
             } else {
                 self.joins.waiting.push(join);
             }
+        }
+        if is_told {
+            self.joins.ended += 1;
+            self.joins.has_news = false;
         }
     }
 

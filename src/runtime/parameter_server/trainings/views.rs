@@ -2,7 +2,7 @@
 //! with variables have yet to answer a change.
 
 use crate::graph::Replica;
-use crate::sync::{Decider, Progress, Views};
+use crate::sync::{Decider, Progress, View, Views};
 use crate::transport::PeerId;
 
 use super::Trainings;
@@ -117,6 +117,12 @@ impl Trainings {
         Decider { task: peer.0, incarnation }
     }
 
+    /// The view that was installed last, as the other tasks with variables are told it.
+    pub(crate) fn view(&self) -> View {
+        let view = self.views.as_ref().map(|views| views.view().clone()).unwrap_or_default();
+        View { training: self.members.number(), ..view }
+    }
+
     /// Takes the answer of `from` to the change of that number; returns whether it is under way.
     pub(crate) fn flushed(
         &mut self,
@@ -129,14 +135,18 @@ impl Trainings {
 
     /// Tells `peer`, which was lost, again what it may not have heard.
     pub(crate) fn tell_view_again(&mut self, peer: PeerId) {
-        let Some(views) = &self.views else { return };
-        if !self.other_holders().contains(&peer) || views.is_whole() && views.view().number == 0 {
+        let is_first = |views: &Views| views.is_whole() && views.view().number == 0;
+        if self.views.as_ref().is_none_or(is_first) && self.told_of == 1
+            || !self.other_holders().contains(&peer)
+        {
             return;
         }
         self.tell_what_is_cut_off(peer);
-        if views.view().number > 0 {
-            self.link.send(peer, ParameterServerMessage::Install(views.view().clone()));
+        let view = self.view();
+        if view.number > 0 || view.training > 1 {
+            self.link.send(peer, ParameterServerMessage::Install(view));
         }
+        let Some(views) = &self.views else { return };
         if let Some((number, out)) = views.proposed().filter(|_| views.waits_for(peer.0)) {
             self.link.send(peer, ParameterServerMessage::Flush { number, out });
         }

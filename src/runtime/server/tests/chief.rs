@@ -14,7 +14,8 @@ fn a_chief_is_waited_for_from_the_end_on_and_the_end_says_that_it_never_came_to_
             if is_kept {
                 ps.training().expect_lasting_checkpoints();
             }
-            let leave = |worker, why| hear(ps, ParameterServerMessage::Leave { worker, why });
+            let leave =
+                |worker, why| hear(ps, ParameterServerMessage::Leave { worker, why, training: 1 });
             leave(0, Leaving::Stopped).await;
             let over = async {
                 tokio::time::sleep(2 * short().recovery).await;

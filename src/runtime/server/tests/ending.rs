@@ -11,7 +11,7 @@ use crate::sync::{Epoch, Fate, Return, Version, View};
 use crate::tensor::{DType, Shape, Tensor};
 
 /// The parameter server that counts the steps, the other one, and the tasks of workers 0 and 1.
-const COUNTER: PeerId = PeerId(0);
+pub(super) const COUNTER: PeerId = PeerId(0);
 pub(super) const SHARD: PeerId = PeerId(1);
 pub(super) const CHIEF: PeerId = PeerId(2);
 pub(super) const OTHER: PeerId = PeerId(3);

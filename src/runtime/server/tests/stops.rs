@@ -10,7 +10,7 @@ use crate::sync::{Epoch, Progress};
 use crate::transport::Messages;
 
 fn stopped(worker: u32) -> ParameterServerMessage {
-    ParameterServerMessage::Leave { worker, why: Leaving::Stopped }
+    ParameterServerMessage::Leave { worker, why: Leaving::Stopped, training: 1 }
 }
 
 /// Has the parameter server that counts the steps make worker 1 ready to train, with its graph of
