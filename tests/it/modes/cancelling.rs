@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trainyard::checkpoint::{Memory, Retention, Saver};
-use trainyard::simulation::Law;
+use trainyard::cluster::TaskName;
+use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
+use trainyard::units::Time;
 
 use super::rounds::{assert_follows, updates};
 use crate::support::simulated::{Simulated, Trained, assert_near};
@@ -102,6 +104,22 @@ fn a_chief_that_is_late_for_every_round_saves_now_and_then_and_ends_the_training
         let saved = Saver::new(Arc::new(store), Retention::default()).checkpoints().unwrap();
         assert!(saved.len() > 4, "{mode}: {saved:?}");
     }
+}
+
+#[test]
+fn a_chief_that_is_late_for_every_round_and_is_asked_to_stop_saves_before_its_next_step() {
+    let (store, task) = (Memory::default(), TaskName::new("worker", 0));
+    let asked = Trigger::Time(Time::ZERO.after(Duration::from_millis(60)));
+    let stop = FaultKind::Stop { task, restart_after: Some(Duration::from_millis(50)) };
+    let training = Simulated::new(1, 3, Mode::Sync { backups: 1, cancel: true })
+        .step_time(Law::Constant { value: 0.005 })
+        .slow(0, 4.0)
+        .checkpoints(&store, 100_000)
+        .keep_all_checkpoints();
+    training.fault(asked, stop).run();
+    let saved = Saver::new(Arc::new(store), Retention::default()).checkpoints().unwrap();
+    let steps: Vec<u64> = saved.iter().map(|checkpoint| checkpoint.global_step).collect();
+    assert!(steps.iter().any(|step| (1..25).contains(step)), "{steps:?}");
 }
 
 /// Parameter servers are cut off from each other in such a way that a version comes to the other
