@@ -36,6 +36,12 @@ impl StopRequest {
         Self(None)
     }
 
+    /// The request that comes `through` a channel.
+    #[cfg(test)]
+    pub(super) fn through(channel: oneshot::Receiver<ExitCode>) -> Self {
+        Self(Some(channel))
+    }
+
     /// Listens for the signals SIGINT, SIGTERM and SIGHUP. The second one ends the process at once.
     ///
     /// # Errors
@@ -161,7 +167,7 @@ mod tests {
     #[test]
     fn a_request_is_heard_once_by_work_that_waits_for_nothing() {
         let (first, request) = oneshot::channel();
-        let mut stop = StopRequest(Some(request));
+        let mut stop = StopRequest::through(request);
         assert_eq!(stop.asked(), None);
         first.send(ExitCode::Interrupted).unwrap();
         assert_eq!((stop.asked(), stop.asked()), (Some(ExitCode::Interrupted), None));

@@ -58,7 +58,7 @@ pub struct TaskOutcome<T> {
     /// time.
     pub result: runtime::Result<Option<T>>,
     /// The exit code of the request to stop, of this task or of a parameter server, if there was
-    /// one.
+    /// one. None if the program has come to the end of its training all the same.
     pub stopped: Option<ExitCode>,
     /// The time at the end, on the task's clock.
     pub ended: Time,
@@ -122,7 +122,12 @@ where
         Some(why) if error.code == Code::Unanswered => of_other_run(error, &why),
         _ => error,
     });
-    let stopped = stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task())));
+    // A request that came at the very end has stopped nothing.
+    let is_done = matches!(result, Ok(Some(_))) && server.training().is_done();
+    let stopped = match is_done {
+        true => None,
+        false => stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task()))),
+    };
     let ended = member.clock.now();
     let is_whole = matches!(result, Ok(Some(_))) && server.has_met_others();
     let flush = if is_whole { FLUSH } else { FLUSH_FAILED };
@@ -177,4 +182,42 @@ async fn pass_on_the_end(server: Rc<Server>) {
 fn panicked<T>(error: tokio::task::JoinError) -> runtime::Result<T> {
     let panic = error.try_into_panic().expect("nobody cancels a task's program");
     Err(program_panicked(&*panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::cluster::{ClusterSpec, RunConfig};
+    use crate::runtime::ParameterServerMessage;
+    use crate::sync::Leaving;
+    use crate::transport::RunId;
+
+    /// The request to stop of a task that is asked while it trains, and leaves as `why` says.
+    fn stopped_of_a_task_that_leaves(why: Leaving) -> Option<ExitCode> {
+        let config = RunConfig::from_tf_config(None).unwrap();
+        let cluster = ClusterSpec::simulated([("worker", 1)]).unwrap();
+        let seat = Seat::new(&config, cluster, None, RunId::new("asked")).unwrap();
+        let (ask, asked) = oneshot::channel();
+        let program = move |server: Rc<Server>| async move {
+            ask.send(ExitCode::Terminated).unwrap();
+            while !server.training().is_stop_requested() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let training = server.training().number();
+            server.broadcast(&ParameterServerMessage::Leave { worker: 0, why, training });
+            Ok(())
+        };
+        let ended = run(Member::new(seat), StopRequest::through(asked), program).unwrap();
+        assert_eq!(ended.result, Ok(Some(())));
+        ended.stopped
+    }
+
+    #[test]
+    fn a_request_that_comes_at_the_very_end_stops_nothing() {
+        let stopped = stopped_of_a_task_that_leaves;
+        assert_eq!(stopped(Leaving::Stopped), Some(ExitCode::Terminated));
+        assert_eq!(stopped(Leaving::Done), None);
+    }
 }

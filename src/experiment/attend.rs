@@ -61,7 +61,7 @@ pub struct Attended {
     /// How its program ended: well also if it was asked to stop and did not return in time.
     pub result: TaskResult<()>,
     /// The exit code of the request to stop, of this task or of a parameter server, if there was
-    /// one.
+    /// one. None if the program has come to the end of its training all the same.
     pub stopped: Option<ExitCode>,
     /// The checkpoint that such a request has left unwritten; the steps after the last one are
     /// lost.
