@@ -70,11 +70,14 @@ impl TaskRecord {
     }
 
     /// Whether a life of the task has begun a training, a later one has found it ended, and none
-    /// has reported its end.
+    /// has reported its end. Lives before the last that took steps have reported no more than that
+    /// they were stopped.
     pub(super) fn has_lost_the_end(&self) -> bool {
         let is_known = |life: &LifeRecord| life.recording.ending.is_some();
         let has_begun = |life: &LifeRecord| life.recording.beginning.is_some();
-        self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0.iter().any(is_known)
+        let has_trained = |life: &LifeRecord| !life.recording.log.is_empty();
+        let last = self.0.iter().rposition(has_trained).unwrap_or(0);
+        self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0[last..].iter().any(is_known)
     }
 
     /// Why the training's last checkpoint is missing, if it has ended and could not be saved.
@@ -143,7 +146,8 @@ pub(super) fn merged(
     let (mut sent, mut ended) = (BTreeMap::<_, Traffic>::new(), Time::ZERO);
     for (task, record) in tasks {
         let of_task = sent.entry(task.clone()).or_default();
-        for life in record.0 {
+        let last = record.0.len().saturating_sub(1);
+        for (number, life) in record.0.into_iter().enumerate() {
             let ahead = life.began - origin;
             of_task.total += life.sent.total;
             of_task.steps += life.sent.steps;
@@ -151,12 +155,22 @@ pub(super) fn merged(
                 ended = Time(life.ended.0.saturating_add_signed(ahead));
             }
             for fact in life.facts {
+                let fact = if number < last { of_a_stop(fact) } else { fact };
                 recording.add(fact.later(ahead));
             }
         }
     }
     recording.leave_out_beginnings();
     Launched { recording, sent, ended, took, skipped_faults: Vec::new() }
+}
+
+/// `fact`, of a life after which the task went on: the checkpoint that it lacked at its end is not
+/// the training's last.
+fn of_a_stop(fact: Fact) -> Fact {
+    match fact {
+        Fact::NotSaved(failed) => Fact::NotSaved(FailedCheckpoint { is_last: false, ..failed }),
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +189,41 @@ mod tests {
         assert!(record.has_lost_the_end());
         record.add(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
         assert!(!record.has_lost_the_end());
+    }
+
+    #[test]
+    fn an_end_is_lost_that_only_a_life_has_reported_which_was_stopped() {
+        let began = || Fact::Began(Beginning { parameters: 1, graph: Vec::new() });
+        let step = || Fact::Step(StepStats::applied(0, (0, 1), (Time(1), Time(9))));
+        let ended = || Fact::Ended(Ending { weights_digest: None });
+        for (goes_on, is_lost) in [(true, true), (false, false)] {
+            let mut record = TaskRecord::default();
+            record.begin(0);
+            record.add(vec![began(), step(), ended()], Traffic::default());
+            record.begin(20);
+            record.add(vec![began()], Traffic::default());
+            if goes_on {
+                record.add(vec![step()], Traffic::default());
+                record.begin(40);
+            }
+            assert_eq!(record.has_lost_the_end(), is_lost);
+        }
+    }
+
+    #[test]
+    fn a_training_that_went_on_after_a_stop_that_could_not_save_is_saved() {
+        let why = "a task had not answered".to_owned();
+        let failed = FailedCheckpoint { global_step: 7, why, is_last: true };
+        let ended = || Fact::Ended(Ending { weights_digest: None });
+        let mut record = TaskRecord::default();
+        record.begin(0);
+        record.add(vec![Fact::NotSaved(failed.clone())], Traffic::default());
+        record.begin(9);
+        record.add(vec![ended()], Traffic::default());
+        let chief = TaskName::new("worker", 0);
+        let told = merged(vec![(chief.clone(), record)], &chief, Duration::ZERO).recording;
+        assert_eq!(told.failed_checkpoints, [FailedCheckpoint { is_last: false, ..failed }]);
+        assert!(!told.is_unsaved());
     }
 
     #[test]
