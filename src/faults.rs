@@ -50,7 +50,7 @@ pub enum FaultKind<Task = TaskName> {
     /// A task is asked to stop, as by SIGTERM: it ends after the step that is under way, and the
     /// chief saves a checkpoint; it is killed if it has not ended after ten seconds. A parameter
     /// server ends the training, and with it the other tasks. A second request ends the task at
-    /// once. Skipped if the task's program has returned.
+    /// once, as a crash does. Skipped if the task's program has returned.
     Stop {
         /// The task.
         task: Task,

@@ -49,8 +49,8 @@ impl Stops {
         self.requests[asked]?.restart_after
     }
 
-    /// No request to stop of `task` is under way any more. Returns the starts of the tasks that
-    /// start again with it.
+    /// Ends the request to stop of `task`, if there is one. Returns the starts of the tasks that it
+    /// has ended.
     pub(super) fn end(&mut self, now: Time, task: usize) -> Vec<FaultEffect> {
         self.leaving.remove(&task);
         if let Some(request) = &mut self.requests[task] {
@@ -66,7 +66,7 @@ impl Stops {
 
 impl FaultInjector {
     /// Asks the life `incarnation` of `task` to stop, once it is not frozen. A life that was asked
-    /// before ends at once.
+    /// before dies at once, as in a crash.
     pub(super) fn ask_to_stop(
         &mut self,
         now: Time,
@@ -84,7 +84,7 @@ impl FaultInjector {
         let is_second = self.stops.is_under_way(task);
         self.stops.requests[task] = Some(Request { restart_after, is_under_way: true });
         if is_second {
-            return self.end_stopped(now, task, links);
+            return self.crash(now, task, restart_after, links);
         }
         vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, links)]
     }

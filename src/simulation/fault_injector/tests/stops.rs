@@ -40,12 +40,13 @@ fn a_task_that_was_asked_to_stop_is_ended_after_the_time_of_grace_and_starts_aga
 }
 
 #[test]
-fn a_second_request_ends_the_task_at_once_and_says_whether_it_comes_back() {
+fn a_second_request_ends_the_task_as_a_crash_and_says_whether_it_comes_back() {
     let (mut faults, mut links) = injector(&[]);
     faults.apply(at(5), stop(B, Some(2)), &mut links);
-    let mut expected = end_of_b(6);
-    expected.push(FaultEffect::Kill { task: B, restarts: false });
-    assert_eq!(faults.apply(at(6), stop(B, None), &mut links), expected);
+    let unnoticed = |observer| watched(7, silence(observer, B, SilenceCause::Crash));
+    let killed = FaultEffect::Kill { task: B, restarts: false };
+    let second = faults.apply(at(6), stop(B, None), &mut links);
+    assert_eq!(second, [unnoticed(A), unnoticed(C), killed]);
     assert_eq!(faults.apply(at(15), end_of_grace(B), &mut links), [], "it is gone");
 }
 
