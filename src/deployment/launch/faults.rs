@@ -59,6 +59,8 @@ pub(super) enum Deed {
     Begin(FaultKind<usize>),
     /// Starts a process that was killed, or has ended, again.
     Start { index: usize },
+    /// Forgets whom a parameter server was to end: who still runs then has not heard of its stop.
+    ForgetStops,
     /// Has the process with this number go on.
     Continue { index: usize, id: u32 },
     /// Begins the next period of a slow process.

@@ -11,9 +11,13 @@ use crate::deployment::launch::damage::inflict;
 use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
 use crate::deployment::launch::relay::Disturbance;
 use crate::faults::{Damage, FaultKind, SkipReason, SkippedFault};
+use crate::runtime::STOP_GRACE;
 
 /// The time after which a process that is still to go is looked at again.
 const SOON: Duration = Duration::from_millis(10);
+/// The time in which a parameter server that is asked to stop has ended the others: it waits for
+/// them for the time of grace, and says goodbye.
+const ENDING: Duration = STOP_GRACE.saturating_mul(2);
 
 impl Followed<'_> {
     /// Does what is due.
@@ -37,6 +41,14 @@ impl Followed<'_> {
                 self.agenda.add(self.clock.now().after(SOON), deed);
             }
             Deed::Start { index } => self.start_again(index)?,
+            Deed::ForgetStops if self.may_end_others() => {
+                self.agenda.add(self.clock.now().after(ENDING), deed);
+            }
+            Deed::ForgetStops => {
+                for followee in &mut self.tasks {
+                    followee.stop.take_if(|stop| !stop.is_own);
+                }
+            }
             Deed::Continue { index, id } => self.go_on(index, id)?,
             Deed::SlowOn { index } => self.slow(index)?,
             Deed::Settle { number } => {
@@ -118,9 +130,12 @@ impl Followed<'_> {
     ) -> Result<Option<SkipReason>, DeploymentError> {
         let Some(id) = self.running(index) else { return Ok(Some(SkipReason::NotRunning)) };
         let ends_others = self.tasks[index].task.is_parameter_server() && restart_after.is_some();
-        let others = self.tasks.iter_mut().filter(|other| ends_others && other.runs());
-        for followee in others {
-            followee.stop.get_or_insert(Stop { is_own: false, restart_after });
+        if ends_others {
+            for followee in self.tasks.iter_mut().filter(|other| other.runs()) {
+                let own = followee.stop.filter(|stop| stop.is_own);
+                followee.stop = own.or(Some(Stop { is_own: false, restart_after }));
+            }
+            self.agenda.add(self.clock.now().after(ENDING), Deed::ForgetStops);
         }
         let followee = &mut self.tasks[index];
         (self.order.tell)(&format!("fault: {} is asked to stop", followee.task));
@@ -139,10 +154,18 @@ impl Followed<'_> {
         }
     }
 
-    /// Whether the process of the task `index` is not gone yet, or another one that is still ending
-    /// the others.
+    /// Whether a start of the task `index` has to wait: its last process, or a parameter server
+    /// that was asked to stop, still runs.
     fn must_wait_for_an_end(&self, index: usize) -> bool {
         self.tasks[index].id.is_some() || self.tasks.iter().any(Followee::is_ending_others)
+    }
+
+    /// Whether a parameter server that was asked to stop may still end others: it runs, or one of
+    /// them stands still.
+    fn may_end_others(&self) -> bool {
+        let is_late = |followee: &Followee| followee.stop.is_some() && followee.stops > 0;
+        let may_end = |followee| Followee::is_ending_others(followee) || is_late(followee);
+        self.tasks.iter().any(may_end)
     }
 
     fn stand_still(

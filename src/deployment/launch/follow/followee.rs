@@ -11,7 +11,8 @@ use super::slowness::Slowness;
 use super::task_record::TaskRecord;
 use crate::cluster::TaskName;
 
-/// A fault that asks a process to stop, or the parameter server that ends it.
+/// Why a process is about to end in good order: a fault has asked it, or a parameter server, to
+/// stop.
 #[derive(Clone, Copy)]
 pub(super) struct Stop {
     /// Whether it was this process that was asked.
