@@ -148,8 +148,8 @@ where
         let server = self.tasks[task].server.as_ref()?;
         let may_be_of_it = match result {
             Ok(_) => !server.training().is_done(),
-            // Why not one of the program's own, which a deployed task that was asked to stop only
-            // logs: a panic has the same code.
+            // Why not `Internal`: a panic has that code. Of a deployed task that was asked to stop,
+            // an `Internal` that is no panic is only logged.
             Err(error) => error.code.may_be_of_a_stop() && error.code != Code::Internal,
         };
         let world = self.driver.world.borrow();
