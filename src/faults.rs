@@ -38,6 +38,7 @@ pub enum Trigger {
 
 /// The kind of a fault. A `Task` is a task's name, or its index in a run.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum FaultKind<Task = TaskName> {
     /// A task dies, with its program, its actors and their state; messages under way to it and
     /// from it are lost. Skipped if the task's program has returned.
