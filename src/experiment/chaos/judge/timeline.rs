@@ -257,11 +257,12 @@ impl Timeline<'_> {
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
-    /// is of all workers that are there, and the last one is the same. Workers that are asked to
-    /// stop do not stop at the same round.
+    /// is of all workers that are there, and the last one is the same.
     pub(super) fn keeps_weights(&self) -> bool {
+        if self.has(is_stop) {
+            return false; // workers that are asked to stop do not stop at the same round
+        }
         let all_come_back = self.deaths().all(|(_, restart_after)| restart_after.is_some());
-        let is_asked_to_stop = self.has(is_stop);
         let (stop, cluster) = (&self.trial.settings.stop, &self.trial.cluster.spec);
         let is_measured_beside = stop.accuracy.is_some() && cluster.evaluator().is_some();
         let ends_in_time = stop.time.is_some() || is_measured_beside;
@@ -272,7 +273,7 @@ impl Timeline<'_> {
         // An all-reduce goes on without who is away for long.
         let leaves_out = self.trial.settings.all_reduce.is_some() && self.parts_for_long();
         let ends_alike = !ends_in_time && !may_all_die && !self.may_end_it() && !leaves_out;
-        has_barrier && all_come_back && !is_asked_to_stop && ends_alike
+        has_barrier && all_come_back && ends_alike
     }
 
     /// Whether the weights have to be those of the undisturbed run in any case: no worker dies.
