@@ -33,6 +33,7 @@ use crate::sync::Mode;
 
 pub(crate) use apply::apply;
 pub use clip_gradients::ClipGradients;
+pub(crate) use local_sgd::OuterOptimizer;
 pub use local_sgd::{LocalSgd, LocalTrainOp};
 pub use moving_average::ExponentialMovingAverage;
 pub use rules::{

@@ -40,9 +40,7 @@ use last_read::LastRead;
 #[derive(Clone, Debug)]
 pub struct LocalSgd {
     inner: Optimizer,
-    outer: Optimizer,
-    every: u32,
-    exchange: Exchange,
+    outer: OuterOptimizer,
 }
 
 impl LocalSgd {
@@ -52,11 +50,7 @@ impl LocalSgd {
     /// # Panics
     /// If `every` is 0.
     pub fn new(inner: impl Into<Optimizer>, outer: impl Into<Optimizer>, every: u32) -> Self {
-        assert!(every > 0, "there is a step between one average and the next");
-        let (inner, outer) = (inner.into(), outer.into());
-        let copies = outer.replica.mode.copies();
-        let exchange = copies.map_or(Exchange::Begin, |copies| copies.exchange);
-        Self { inner, outer, every, exchange }
+        Self { inner: inner.into(), outer: OuterOptimizer::new(outer.into(), every) }
     }
 
     /// The name of the variable with the number of a worker's own steps.
@@ -140,7 +134,31 @@ impl LocalSgd {
         pairs: &[(Variable, G)],
         global_step: &Variable,
     ) -> Result<LocalTrainOp, GraphError> {
-        self.apply_gradients_by(vec![(self.inner.clone(), as_gradients(pairs))], global_step)
+        let parts = vec![(self.inner.clone(), as_gradients(pairs))];
+        self.outer.apply_gradients_by(parts, global_step)
+    }
+}
+
+/// The optimizer of the centers, and how workers exchange with them, whatever their inner
+/// optimizers.
+#[derive(Clone, Debug)]
+pub(crate) struct OuterOptimizer {
+    optimizer: Optimizer,
+    every: u32,
+    exchange: Exchange,
+}
+
+impl OuterOptimizer {
+    /// Uses `optimizer` every `every` steps. Its mode decides how workers exchange; by default they
+    /// average.
+    ///
+    /// # Panics
+    /// If `every` is 0.
+    pub(crate) fn new(optimizer: Optimizer, every: u32) -> Self {
+        assert!(every > 0, "there is a step between one average and the next");
+        let copies = optimizer.replica.mode.copies();
+        let exchange = copies.map_or(Exchange::Begin, |copies| copies.exchange);
+        Self { optimizer, every, exchange }
     }
 
     /// The global step when the worker read the centers: one that pulls reads them after its
@@ -177,7 +195,7 @@ impl LocalSgd {
             Exchange::Begin => Ok(steps),
             // The global step counts the exchange of each worker by itself.
             Exchange::Pull { .. } => {
-                steps.floor_div(&graph.constant(i64::from(self.outer.replica.workers)))
+                steps.floor_div(&graph.constant(i64::from(self.optimizer.replica.workers)))
             }
         }
     }
@@ -190,7 +208,7 @@ impl LocalSgd {
         global_step: &Variable,
     ) -> Result<LocalTrainOp, GraphError> {
         let graph = global_step.graph();
-        let Replica { worker, workers, mode } = self.outer.replica;
+        let Replica { worker, workers, mode } = self.optimizer.replica;
         graph.check_is_only_training(mode)?;
         for (inner, _) in &mut parts {
             inner.replica = Replica { worker, workers, mode: Mode::Async };
@@ -200,7 +218,7 @@ impl LocalSgd {
             return Err(GraphError::new("LocalSgd", GraphProblem::NotLocal(shared.name())));
         }
         let local_step =
-            graph.local_variable(Self::LOCAL_STEP, &self.first_step(global_step, &parts)?)?;
+            graph.local_variable(LocalSgd::LOCAL_STEP, &self.first_step(global_step, &parts)?)?;
         let step = apply_gradients_by(&parts, &local_step)?;
         let mut copies = Vec::with_capacity(variables.len());
         for own in variables {
@@ -214,7 +232,7 @@ impl LocalSgd {
         let read = self.read_of_global_step(global_step, &step, last.as_ref())?;
         let versions = last.as_ref().map(LastRead::read_versions).unwrap_or_default();
         let read = When { global_step: &read, versions: &versions };
-        let outer = [(self.outer.clone(), as_gradients(&sent))];
+        let outer = [(self.optimizer.clone(), as_gradients(&sent))];
         let round = train_op(&outer, global_step, read)?;
         let after = [round.target()];
         let begin_again = |g: &Graph| begin_again(g, &copies, last.as_ref());
@@ -242,7 +260,7 @@ impl LocalSgd {
         copies: &[OwnCopy],
     ) -> Result<Option<LastRead>, GraphError> {
         let is_noted =
-            self.exchange == Exchange::Begin && self.outer.replica.mode.needs().has_votes();
+            self.exchange == Exchange::Begin && self.optimizer.replica.mode.needs().has_votes();
         let centers = copies.iter().map(|copy| &copy.center);
         is_noted.then(|| LastRead::new(global_step, centers)).transpose()
     }

@@ -4,7 +4,8 @@ use crate::graph::{
     Gradient, Graph, GraphError, GraphProblem, MirroredGradients, Output, Replica, Variable,
 };
 use crate::optimizer::{
-    LocalSgd, Optimizer, Part, TrainOp, apply_gradients_by, as_gradients, gradients_of,
+    LocalSgd, Optimizer, OuterOptimizer, Part, TrainOp, apply_gradients_by, as_gradients,
+    gradients_of,
 };
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Copies;
@@ -167,9 +168,9 @@ impl Task {
         let center = self.coordinated(LocalSgd::center(&copies))?;
         // Compression is for gradients that are sent; these stay on the worker.
         let own = |(optimizer, pairs)| (Optimizer { top_k: None, ..optimizer }, pairs);
-        let own: Vec<Part> = parts.into_iter().map(own).collect();
-        let local = LocalSgd::new(own[0].0.clone(), center, copies.every);
-        Ok(local.apply_gradients_by(own, &step)?.train_op())
+        let own = parts.into_iter().map(own).collect();
+        let outer = OuterOptimizer::new(center, copies.every);
+        Ok(outer.apply_gradients_by(own, &step)?.train_op())
     }
 
     /// How the worker averages its own copies, if it trains copies.
