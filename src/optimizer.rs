@@ -136,8 +136,9 @@ impl Optimizer {
     /// variable were gathered, only these rows are updated.
     ///
     /// # Errors
-    /// If `loss` depends on no trainable variable, or through an operation without gradient; or if
-    /// a parameter of the update rule is out of its range.
+    /// If `loss` depends on no trainable variable, or through an operation without gradient; if a
+    /// parameter of the update rule is out of its range; or if the mode does not allow the operation
+    /// beside an earlier one of the graph.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
         self.apply_gradients(&gradients_of(loss)?, global_step)
