@@ -5,7 +5,7 @@ use super::model::{Embedding, Model, Published};
 use super::network;
 use super::null::Null;
 use crate::cluster::DeviceSpec;
-use crate::graph::{Graph, GraphError, KernelKind, Op};
+use crate::graph::{Graph, GraphError, Op};
 use crate::tensor::DType;
 
 /// The numbers of values that a model has. They are floats: a product of two sizes that a scenario
@@ -40,7 +40,8 @@ impl Extent {
     }
 
     /// The extent of a graph: its trainable variables, and the outputs whose first dimension, that
-    /// of the samples, is open. What is computed in place is left out.
+    /// of the samples, is open. Left out are the batch that is fed, and outputs that need no memory
+    /// beside their input's for the gradient, such as those of a relu or of a residual sum.
     ///
     /// # Errors
     /// As [`Graph::snapshot`].
@@ -48,19 +49,25 @@ impl Extent {
         let variables = g.trainable_variables();
         let parameters: usize =
             variables.iter().map(|variable| variable.spec().shape.elements()).sum();
-        let is_in_place =
-            |op: &Op| op.kernel_kind() == KernelKind::Elementwise || op.kind() == "Reshape";
         let of_a_sample = |dims: &[Option<usize>]| match dims {
             [None, rest @ ..] => rest.iter().map(|dim| dim.unwrap_or(1)).product(),
             _ => 0,
         };
         let def = g.snapshot()?;
-        let computed = def.iter().filter(|(_, operation)| !is_in_place(&operation.op));
-        let outputs = computed.flat_map(|(_, operation)| operation.outputs.iter());
+        let kept = def.iter().filter(|(_, operation)| !is_left_out(&operation.op));
+        let outputs = kept.flat_map(|(_, operation)| operation.outputs.iter());
         let activations: usize = outputs.map(|output| of_a_sample(output.shape.dims())).sum();
         let (parameters, activations) = (parameters as f64, activations as f64);
         Ok(Self { parameters, activations, ..Self::default() })
     }
+}
+
+/// Whether [`Extent::of_graph`] leaves the outputs of `op` out.
+fn is_left_out(op: &Op) -> bool {
+    let in_place = ["Relu", "Relu6", "BiasAdd", "Add", "AddN"];
+    let same_values = ["Identity", "StopGradient", "Reshape", "ExpandDims", "Squeeze"];
+    let kind = op.kind();
+    kind == "Placeholder" || in_place.contains(&kind) || same_values.contains(&kind)
 }
 
 impl Model {
@@ -150,6 +157,14 @@ mod tests {
         assert_eq!(of(Published::Vgg16), (138_357_544.0, 15_087_080.0));
         assert_eq!(of(Published::Resnet50), (25_557_032.0, 22_431_720.0));
         assert_eq!(of(Published::InceptionV3), (23_834_568.0, 23_318_696.0));
+    }
+
+    #[test]
+    fn the_extent_of_a_graph_has_a_tanh_s_values_and_none_of_a_relu_or_a_sum() {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [None, Some(20)]).unwrap();
+        x.tanh().add(&x).unwrap().relu().sigmoid();
+        assert_eq!(Extent::of_graph(&g).unwrap().activations, 40.0);
     }
 
     #[test]
