@@ -93,7 +93,7 @@ impl Change {
     /// # Errors
     /// If `path` is not the path to a key.
     pub fn unset(path: &str) -> Result<Self, ChangeError> {
-        let parsed = KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))?;
+        let parsed = parsed(path)?;
         Ok(Self { text: parsed.to_string(), path: parsed, value: None })
     }
 
@@ -339,15 +339,19 @@ pub(super) fn combinations(sweeps: &[Sweep]) -> Vec<Vec<Change>> {
     })
 }
 
+fn parsed(path: &str) -> Result<KeyPath, ChangeError> {
+    KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))
+}
+
 fn split(text: &str) -> Result<(KeyPath, &str), ChangeError> {
-    let unreadable = || ChangeError::Unreadable(text.to_owned());
     let mut quoted = false;
     let equals = text.find(|c| {
         quoted ^= c == '"';
         c == '=' && !quoted
     });
-    let (path, value) = text.split_at(equals.ok_or_else(unreadable)?);
-    Ok((KeyPath::parse(path).ok_or_else(unreadable)?, &value[1..]))
+    let equals = equals.ok_or_else(|| ChangeError::Unreadable(text.to_owned()))?;
+    let (path, value) = text.split_at(equals);
+    Ok((parsed(path)?, &value[1..]))
 }
 
 fn split_at_commas(text: &str) -> Vec<&str> {

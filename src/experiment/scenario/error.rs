@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::key_path::KeyPath;
+use super::key_path::{self, KeyPath};
 use super::synonyms;
 
 /// The error of a scenario that can't be used. The user can mend any of them: exit code 2.
@@ -83,7 +83,11 @@ pub enum ChangeError {
         own: String,
     },
     /// It is not written as the path to a key.
-    #[error("`{0}` is no path to a key; write, for example, `compute.straggler` or `fault.0`")]
+    #[error(
+        "`{0:.100}` is no path to a key; write at most {most} names, for example, \
+         `compute.straggler` or `fault.0`",
+        most = key_path::MOST
+    )]
     NoPath(String),
     /// The scenario has no such place.
     #[error("`{setting}`: `{at}` is {found}")]

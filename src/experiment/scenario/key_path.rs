@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The most names and indices of a path: several times as many as any key has. Tables as deep as a
 /// path of any length would overflow the stack.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// The names and indices on the way to a key; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]

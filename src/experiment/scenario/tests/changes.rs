@@ -129,10 +129,14 @@ fn of_several_settings_the_one_that_broke_the_scenario_is_blamed() {
 
 #[test]
 fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
-    for text in ["seed", "=1", "a..b=1", "a.\"b=1"] {
+    for text in ["seed", "a.\"b=1"] {
         let error = text.parse::<Change>().unwrap_err();
         assert_eq!(error, ChangeError::Unreadable(text.to_owned()));
         assert!(error.to_string().contains("write, for example, `network.latency=1ms`"), "{error}");
+    }
+    for path in ["", "a..b"] {
+        let error = format!("{path}=1").parse::<Change>().unwrap_err();
+        assert_eq!(error, ChangeError::NoPath(path.to_owned()));
     }
     for text in ["seed=", "seed=1,,2", "seed=1,"] {
         let error = text.parse::<Sweep>().unwrap_err();
@@ -236,6 +240,16 @@ fn what_is_not_set_can_not_be_unset() {
         );
     }
     assert_eq!(Change::unset("a..b").unwrap_err(), ChangeError::NoPath("a..b".to_owned()));
+}
+
+#[test]
+fn the_error_of_a_path_that_is_too_long_says_how_long_one_may_be_and_does_not_repeat_it_all() {
+    let path = vec!["a"; 1000].join(".");
+    for error in [Change::unset(&path), format!("{path}=1").parse()].map(Result::unwrap_err) {
+        let error = error.to_string();
+        assert!(error.contains("write at most 32 names"), "{error}");
+        assert!(error.len() < 250, "{error}");
+    }
 }
 
 const OWN: &str = "[cluster]\nworker = 4\n[compute]\nstraggler = { law = \"exponential\" }\n\
