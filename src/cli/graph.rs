@@ -60,7 +60,7 @@ fn read(file: &Path, outputs: &[String]) -> Result<Imported, Failure> {
 fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let drawing = if is_scenario(&args.source) { of_scenario(args)? } else { of_file(args)? };
     let written = match (args.dot, args.json) {
-        (true, _) => write!(stdout(), "{}", dot::render(&drawing)),
+        (true, _) => write!(raw_stdout(), "{}", dot::render(&drawing)),
         (_, true) => write!(raw_stdout(), "{}", drawing.json()),
         _ => write!(stdout(), "{}", text::render(&drawing)),
     };

@@ -13,7 +13,7 @@ pub(super) fn stdout() -> Escaping<UntilReaderLeaves<StdoutLock<'static>>> {
     Escaping(raw_stdout())
 }
 
-/// The same for a result that programs read, such as JSON, which has escapes of its own.
+/// The same for a result that programs read, such as JSON or DOT, which has escapes of its own.
 pub(super) fn raw_stdout() -> UntilReaderLeaves<StdoutLock<'static>> {
     UntilReaderLeaves(io::stdout().lock())
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::drawing::Drawing;
+use crate::say::escaped;
 
 /// The `digraph`.
 pub(super) fn render(drawing: &Drawing) -> String {
@@ -31,9 +32,11 @@ pub(super) fn render(drawing: &Drawing) -> String {
     dot
 }
 
-/// A quoted identifier, with line breaks as `\n`.
+/// A quoted identifier, with line breaks as `\n`. Graphviz shows what a terminal would obey as
+/// [`escaped`] does.
 fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+    let text = escaped(text).replace('\\', "\\\\");
+    format!("\"{}\"", text.replace('"', "\\\"").replace('\n', "\\n"))
 }
 
 #[cfg(test)]
@@ -43,5 +46,10 @@ mod tests {
     #[test]
     fn what_would_end_a_quote_is_escaped() {
         assert_eq!(quoted("a \"b\" \\ c\nd"), r#""a \"b\" \\ c\nd""#);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped_once_more_for_graphviz() {
+        assert_eq!(quoted("a\u{202e}b"), r#""a\\u{202e}b""#);
     }
 }
