@@ -117,7 +117,7 @@ fn samples((features, labels): Pair<'_>) -> Result<(Samples, Vec<usize>), DataEr
     });
     let label = |(index, number): (usize, i64)| {
         let problem = || {
-            let problem = format!("{number} is no label: labels number the classes from 0");
+            let problem = format!("{number} is no label: labels are from 0 to below {}", i32::MAX);
             labels.malformed(&format!("element {index}"), problem)
         };
         // Labels stay below the number of classes, which is an i32 too.

@@ -145,7 +145,9 @@ fn an_array_that_cannot_be_used_is_refused_with_the_reason() {
     assert!(labels("<f4", "(2,)", &[0; 8]).contains("make them so with `.astype(int)`"));
     let label = |value: i32| labels("<i4", "(2,)", &[0, value].map(i32::to_le_bytes).concat());
     assert!(label(-1).contains("y.npy, element 1: -1 is no label"), "{}", label(-1));
-    assert!(label(i32::MAX).contains("y.npy, element 1: 2147483647 is no label"));
+    assert!(label(i32::MAX).contains(
+        "y.npy, element 1: 2147483647 is no label: labels are from 0 to below 2147483647"
+    ));
     assert!(error(&ordered("|u1", "None", "(1, 1)", &[0])).contains("neither True nor False"));
 }
 
