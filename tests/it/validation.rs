@@ -1,6 +1,6 @@
 //! The simulation against published figures, one a scenario of `sims/validation`.
 //!
-//!     TRAINYARD_THOROUGH=1 cargo test --test it validation:: -- --nocapture
+//!     cargo test --test it validation:: -- --nocapture
 //!
 //! prints the tables of `docs/validation.md`.
 

@@ -14,7 +14,6 @@ use trainyard::sync::Mode;
 use super::rounds::updates;
 use crate::support::checkers::check;
 use crate::support::simulated::{Simulated, Trained, assert_near, mean};
-use crate::support::thorough::spread;
 
 /// The mean computation of a step \[s\].
 const MEAN: f64 = 0.1;
@@ -57,7 +56,7 @@ fn asynchronous_training_has_mean_staleness_n_minus_1_and_throughput_n_over_the_
     const WORKERS: u32 = 6;
     const WARM_UP: u64 = 100;
     const STEPS: u64 = 6000;
-    for law in spread(laws(), 3) {
+    for law in laws() {
         assert_near("the mean of the law", law.mean(), MEAN, 1e-9);
         let what = format!("{law:?}");
         let trained = train(Mode::Async, WORKERS, law, STEPS);
@@ -223,7 +222,7 @@ fn k_batch_async_has_n_over_k_updates_a_step_of_mean_staleness_n_minus_1_over_k(
     const WORKERS: u32 = 6;
     const K: u32 = 2;
     const UPDATES: u64 = 1500;
-    for law in spread(laws(), 3) {
+    for law in laws() {
         let what = format!("{law:?}");
         let trained = train(Mode::KBatchAsync { k: K }, WORKERS, law, UPDATES);
         let stale = f64::from(WORKERS - 1) / f64::from(K);
