@@ -82,15 +82,21 @@ impl EstimatorSpec {
         self
     }
 
-    /// Makes the model ready with `scaffold` (TensorFlow: `EstimatorSpec(scaffold=…)`). Where a
-    /// model is measured, [`Scaffold::saver`] gives the names of its variables in checkpoints;
-    /// variables that it does not list have their first values.
+    /// Makes the model ready with `scaffold` (TensorFlow: `EstimatorSpec(scaffold=…)`).
+    ///
+    /// Where a model is measured, [`Scaffold::saver`] gives the names of its variables in
+    /// checkpoints; variables that it does not list have their first values. Its `init_op`,
+    /// `init_fn` and `ready_op` are for training only. Where a model is trained, `saver` says what
+    /// checkpoints hold: give one that reads averages in [`ModeKey::Evaluate`] alone.
     ///
     /// ```
     /// # use trainyard::prelude::*;
-    /// # use trainyard::training::{EstimatorSpec, Scaffold};
+    /// # use trainyard::training::{EstimatorSpec, ModeKey, Scaffold};
     /// /// Measures with the averages of the variables.
-    /// fn averaged(g: &Graph, ends: EstimatorSpec) -> EstimatorSpec {
+    /// fn averaged(g: &Graph, mode: ModeKey, ends: EstimatorSpec) -> EstimatorSpec {
+    ///     if mode == ModeKey::Train {
+    ///         return ends;
+    ///     }
     ///     let averages = ExponentialMovingAverage::new(0.99);
     ///     ends.scaffold(Scaffold::new().saver(averages.variables_to_restore(g)))
     /// }
