@@ -1,6 +1,6 @@
-//! A model of workers that make updates together: their draws, and nothing between. A simulation of
-//! some hundred updates follows it draw by draw; so its mean of many is the simulation's, and takes
-//! no time.
+//! A model of workers that make updates together: their draws, and nothing between. A simulation
+//! follows the model draw by draw for some hundred updates, so the model's mean over many updates
+//! stands for the simulation's, at next to no cost.
 
 use trainyard::random;
 use trainyard::simulation::Law;
