@@ -137,8 +137,8 @@ impl Optimizer {
     ///
     /// # Errors
     /// If `loss` depends on no trainable variable, or through an operation without gradient; if a
-    /// parameter of the update rule is out of its range; or if the mode does not allow the operation
-    /// beside an earlier one of the graph.
+    /// parameter of the update rule is out of its range; or if the mode does not allow the
+    /// operation beside an earlier one of the graph.
     #[track_caller]
     pub fn minimize(&self, loss: &Output, global_step: &Variable) -> Result<TrainOp, GraphError> {
         self.apply_gradients(&gradients_of(loss)?, global_step)
@@ -150,8 +150,8 @@ impl Optimizer {
     ///
     /// # Errors
     /// If there are no gradients, one does not fit its variable, or they are of another graph than
-    /// `global_step`; if a parameter of the update rule is out of its range; or if the mode does not
-    /// allow the operation beside an earlier one of the graph.
+    /// `global_step`; if a parameter of the update rule is out of its range; or if the mode does
+    /// not allow the operation beside an earlier one of the graph.
     #[track_caller]
     pub fn apply_gradients<G: Into<Gradient> + Clone>(
         &self,

@@ -42,7 +42,7 @@ impl Output {
             let problem = GraphProblem::needs("one f32 or f64", &[of]);
             return Err(GraphError::new("LogSumExp", problem));
         }
-        // e^(x − m) is at most 1 where m is the greatest element. An infinite one would make it NaN.
+        // e^(x − m) is at most 1 where m is the greatest element; an infinite m would give NaN.
         let most = if of.dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
         let greatest = self.max_keep_dims(axes)?;
         let from = greatest

@@ -56,7 +56,7 @@ fn the_same_faults_in_both_worlds_leave_the_weights_of_an_undisturbed_training()
 #[test]
 fn tasks_that_are_asked_to_stop_are_started_again_with_those_that_they_end_and_go_on() {
     let of = |test: &str, task: &str, told: &[&str]| {
-        let fault = format!("{{ at = '1s', stop = '{task}', restart_after = '100ms' }}");
+        let fault = format!("{{ at = '500ms', stop = '{task}', restart_after = '100ms' }}");
         let path = training(test, "sync", &fault);
         let launched = launch(&path);
         for told in told {

@@ -46,8 +46,8 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    /// The first `count` updates of workers that begin at `starts`, and whose steps take what `draw`
-    /// gives for the index of a worker.
+    /// The first `count` updates of workers that begin at `starts`, and whose steps take what
+    /// `draw` gives for the index of a worker.
     fn modelled(
         rules: Rules,
         starts: &[f64],
@@ -106,8 +106,8 @@ impl Updates {
     }
 }
 
-/// By worker: what the law gives for each of its steps \[s\]. A step's draw has a stream of its own,
-/// so that it is the same in every mode.
+/// By worker: what the law gives for each of its steps \[s\]. A step's draw has a stream of its
+/// own, so that it is the same in every mode.
 fn draws(workers: u32, law: &Law, steps: u64) -> Vec<Vec<f64>> {
     let all = steps * u64::from(workers);
     let trained = Simulated::new(1, workers, Mode::Async).step_time(law.clone()).steps(all).run();
