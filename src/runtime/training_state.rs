@@ -84,11 +84,11 @@ impl TrainingState {
         }
     }
 
-    /// Begins to train, in rounds or not: announcements of an earlier end no longer hold. It is the
-    /// next training of the program if this task has ended the last one. Without rounds, a worker
-    /// whose own part alone has ended may go on in the same.
-    pub(crate) fn begin(&self, has_rounds: bool) {
-        if self.has_left_done() && (has_rounds || self.is_at_its_end()) {
+    /// Begins to train: announcements of an earlier end no longer hold. It is the next training of
+    /// the program if the last one has come to its end here; a worker whose own part alone had ended
+    /// goes on in the same.
+    pub(crate) fn begin(&self) {
+        if self.has_left_done() && self.is_at_its_end() {
             self.reach(self.number() + 1);
         }
         self.parting.borrow_mut().clear();

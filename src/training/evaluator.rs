@@ -140,7 +140,7 @@ impl Evaluator {
                 None => self.pause_until_next_look().await?,
             }
         }
-        self.task.server().training().begin(false); // what ended is not the end of another training
+        self.task.server().training().begin(); // what ended is not the end of another training
         match self.last {
             None if !self.is_stopped() => {
                 let message = "the training has ended, and there is no whole checkpoint of it that \

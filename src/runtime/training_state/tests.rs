@@ -33,7 +33,7 @@ fn a_training_is_at_its_end_at_its_last_step_or_when_that_is_announced_until_ano
     assert!(!training.is_at_its_end());
     training.reach_last_step();
     assert!(training.is_at_its_end());
-    training.begin(false);
+    training.begin();
     assert!(!training.is_at_its_end());
     training.note(PeerId(0), &ParameterServerMessage::TrainingOver { training: 1 });
     assert!(training.is_at_its_end());
@@ -42,7 +42,7 @@ fn a_training_is_at_its_end_at_its_last_step_or_when_that_is_announced_until_ano
 /// The state of a worker that has ended a training: at its last step, or its own part alone.
 fn has_left(is_at_last_step: bool) -> TrainingState {
     let training = TrainingState::default();
-    training.begin(false);
+    training.begin();
     if is_at_last_step {
         training.reach_last_step();
     }
@@ -54,7 +54,7 @@ fn has_left(is_at_last_step: bool) -> TrainingState {
 #[test]
 fn the_end_of_a_training_that_a_task_has_ended_before_is_not_that_of_the_next_one() {
     let training = has_left(true);
-    training.begin(false);
+    training.begin();
     training.note(PeerId(0), &ParameterServerMessage::TrainingOver { training: 1 });
     assert!(!training.is_over());
     training.note(PeerId(0), &ParameterServerMessage::TrainingOver { training: 2 });
@@ -62,12 +62,12 @@ fn the_end_of_a_training_that_a_task_has_ended_before_is_not_that_of_the_next_on
 }
 
 #[test]
-fn a_worker_whose_own_part_alone_has_ended_goes_on_in_the_same_training_if_that_has_no_rounds() {
-    for (has_rounds, number) in [(false, 1), (true, 2)] {
-        let training = has_left(false);
-        training.begin(has_rounds);
+fn a_worker_whose_own_part_alone_has_ended_goes_on_in_the_same_training() {
+    for (is_at_last_step, number) in [(false, 1), (true, 2)] {
+        let training = has_left(is_at_last_step);
+        training.begin();
         assert_eq!(training.number(), number);
-        training.begin(has_rounds);
+        training.begin();
         assert_eq!(training.number(), number, "it has not ended this one");
     }
 }

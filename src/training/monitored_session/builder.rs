@@ -326,8 +326,7 @@ impl Builder {
 
     /// Tells the server, and as the chief the recorder, that a training begins.
     fn begin_training(&self) -> Result<()> {
-        let has_rounds = self.task.replica().is_some_and(|one| one.mode.needs().has_rounds());
-        self.task.server().training().begin(has_rounds);
+        self.task.server().training().begin();
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();
             let sizes = variables.iter().map(|variable| variable.spec().shape.elements() as u64);

@@ -79,7 +79,7 @@ fn who_counts_the_steps_hears_of_a_dropped_gradient_in_the_training_after_a_rese
             assert!(!counter.is_over(), "{training}: nothing is dropped yet");
             gradient(shard).await;
             assert!(counter.is_over(), "{training}");
-            counter.begin(true);
+            counter.begin();
             let reset = ParameterServerMessage::Reset {
                 number: 0,
                 containers: vec!["weights".to_owned()],
