@@ -90,11 +90,10 @@ fn a_look_during_the_training_measures_the_model_that_is_saved() {
              mode = {{ elastic_averaging = {{ every = 4, alpha = {alpha} }} }}\n"
         );
         let said = trainyard(&["sim", &scenario("looks_at_the_center", &text), "--json"]);
-        assert_eq!(said.code, 0, "{}", said.err);
         let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        result["runs"][0]["seconds_to_target"].as_f64().is_some()
+        (said.code, result["runs"][0]["seconds_to_target"].is_number())
     };
-    assert_eq!([reached("1e-6"), reached("0.45")], [false, true]);
+    assert_eq!([reached("1e-6"), reached("0.45")], [(3, false), (0, true)]);
 }
 
 #[test]
