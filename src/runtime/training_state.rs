@@ -85,8 +85,8 @@ impl TrainingState {
     }
 
     /// Begins to train: announcements of an earlier end no longer hold. It is the next training of
-    /// the program if the last one has come to its end here; a worker whose own part alone had ended
-    /// goes on in the same.
+    /// the program if the last one has come to its end here; a worker whose own part alone had
+    /// ended goes on in the same.
     pub(crate) fn begin(&self) {
         if self.has_left_done() && self.is_at_its_end() {
             self.reach(self.number() + 1);

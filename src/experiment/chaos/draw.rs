@@ -24,8 +24,8 @@ const FACTORS: std::ops::Range<f64> = 2.0..50.0;
 /// One in so many timelines of a run with checkpoints has messages that come after a restore.
 const RESTORES: u32 = 4;
 
-/// The faults of `seed`: one to four of them, perhaps a request to stop, perhaps one of the disk,
-/// and perhaps a restore while messages are held, within the time of the undisturbed run.
+/// The faults of `seed`: one to four of them, perhaps one of the disk, and perhaps a restore while
+/// messages are held or a request to stop, within the time of the undisturbed run.
 pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     let tasks: Vec<TaskName> = judge.trial().cluster.spec.tasks().collect();
     let length = judge.length().as_secs_f64();
@@ -39,19 +39,25 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     };
     let count = draws.random_range(1..=MOST);
     let mut faults: Vec<Fault> = (0..count).map(|_| draw(&mut draws)).collect();
-    let drawn = stop(&mut random::stream(seed, &["chaos", "stop"]), &tasks, length);
-    faults.extend(drawn.filter(|fault| has(fault) && keeps_what_is_learnt(judge.trial(), fault)));
+    let mut is_restored = false;
     if judge.trial().has_checkpoints() {
         let drawn = disk_fault(&mut random::stream(seed, &["chaos", "disk"]), length);
         faults.extend(drawn.filter(has));
         let mut draws = random::stream(seed, &["chaos", "restore"]);
-        if draws.random_range(0..RESTORES) == 0 {
+        is_restored = draws.random_range(0..RESTORES) == 0;
+        if is_restored {
             let silence = judge.trial().cluster.faults.silence;
             let drawn = held_over_a_restore(&mut draws, &tasks, length, silence);
             if drawn.iter().all(has) {
                 faults.extend(drawn);
             }
         }
+    }
+    // A stop excuses much of what a restore may break.
+    if !is_restored {
+        let drawn = stop(&mut random::stream(seed, &["chaos", "stop"]), &tasks, length);
+        let is_drawn = |fault: &Fault| has(fault) && keeps_what_is_learnt(judge.trial(), fault);
+        faults.extend(drawn.filter(is_drawn));
     }
     faults.sort_by_key(|fault| match fault.at {
         Trigger::Time(time) => time.0,

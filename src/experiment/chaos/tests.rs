@@ -19,7 +19,7 @@ use crate::training::{Ending, Recording, train};
 use crate::units::Time;
 
 /// The number of drawn timelines that have one that is restored with messages under way.
-const RESTORES: u64 = 500;
+const RESTORES: u64 = 200;
 
 /// A short training of three workers that counts its updates.
 const SHORT: &str = r#"
