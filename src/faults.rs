@@ -55,8 +55,8 @@ pub enum FaultKind<Task = TaskName> {
     Stop {
         /// The task.
         task: Task,
-        /// The time from the end of the task until it starts again, with those that it has ended;
-        /// `None` for never.
+        /// The time from the end of the task until it starts again, and with it the tasks that it
+        /// has ended; `None` for never.
         restart_after: Option<Duration>,
     },
     /// A task stops, as a machine does that is paused: its processor, its network card and its

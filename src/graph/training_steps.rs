@@ -76,8 +76,8 @@ impl Graph {
         self.state().trained_in_rounds.get_or_insert((end.op_id(), variables));
     }
 
-    /// Checks that the graph has no training operation yet of copies that a worker trains, in a
-    /// `mode` that exchanges these.
+    /// Checks that the graph has no training operation yet. In `mode` each worker trains copies of
+    /// the variables, and can have one such operation.
     #[track_caller]
     pub(crate) fn check_is_only_training(&self, mode: Mode) -> Result<(), GraphError> {
         let state = self.state();

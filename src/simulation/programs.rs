@@ -35,7 +35,7 @@ pub(super) struct Programs<'a, P, T> {
     returned: UnboundedReceiver<ProgramResult<T>>,
     /// The question to all actors, once the run has stalled.
     stall: Option<Stall>,
-    /// The error of a training that a parameter server has ended which does not come back.
+    /// The error of a training whose parameter server was asked to stop, and does not come back.
     stopped: Option<Error>,
 }
 
@@ -157,7 +157,7 @@ where
         world.faults.ended_by(task, stopping).filter(|_| may_be_of_it)
     }
 
-    /// The program of `task` has returned, since the task `asked` was asked to stop.
+    /// The program of `task` has returned because `asked` was asked to stop.
     fn leave(&mut self, task: usize, asked: usize) {
         let [name, stopped] = [task, asked].map(|task| &self.tasks[task].name);
         let mut world = self.driver.world.borrow_mut();

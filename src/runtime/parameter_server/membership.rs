@@ -111,10 +111,10 @@ impl ParameterServer {
     }
 
     /// `from` says that `worker` takes no more steps in the training of that `number`; 0 if it is
-    /// the one that goes on. If it is another task, it tells what may be past: who has met the
-    /// worker, or was told that it is let in again, finds out by itself. A task with variables does
-    /// once the worker trains there: until then it has to agree with the others that the worker is
-    /// to be let in.
+    /// the one that goes on. The word of another task may be late: a task that has met the worker,
+    /// or was told that it is let in again, finds out by itself and ignores it. A task with
+    /// variables ignores it only once the worker trains there: before, all of these tasks have to
+    /// agree that the worker is to be let in.
     pub(super) fn hear_of_leaving(&mut self, from: PeerId, worker: u32, why: Leaving, number: u32) {
         let members = &self.trainings.members;
         if (1..members.number()).contains(&number) && !members.trains(worker) {

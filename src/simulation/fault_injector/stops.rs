@@ -18,8 +18,8 @@ struct Request {
     is_under_way: bool,
 }
 
-/// A task that has ended before the parameter server that was asked to stop, with which it starts
-/// again.
+/// A task that has ended because a parameter server was asked to stop, and starts again once that
+/// one has ended, too.
 struct Waiting {
     task: usize,
     asked: usize,

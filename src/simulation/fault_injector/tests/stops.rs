@@ -10,7 +10,7 @@ fn end_of_grace(task: usize) -> FaultEvent {
     FaultEvent::EndOfGrace { task, incarnation: 0 }
 }
 
-/// The effects of the end of B's process in the given second, of which the others hear.
+/// What follows when B's process ends in the given second and tells its peers.
 fn end_of_b(second: u64) -> Vec<FaultEffect> {
     vec![
         watched(second + 1, silence(A, B, SilenceCause::Crash)),
