@@ -298,7 +298,9 @@ impl FaultInjector {
         tracing::info!(at = %now, ?kind, "a fault begins");
         match kind {
             FaultKind::Crash { task, restart_after } => {
-                self.crash(now, self.index(&task), restart_after, links)
+                let task = self.index(&task);
+                let restart_after = self.stops.restart_of_crashed(task, restart_after);
+                self.crash(now, task, restart_after, links)
             }
             FaultKind::Stop { task, restart_after } => {
                 let task = self.index(&task);

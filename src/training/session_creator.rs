@@ -16,7 +16,7 @@ use super::checkpoints::Checkpoints;
 use super::own_values;
 use super::places::places;
 use super::record::{Fact, Restore};
-use super::recovery::{lost_values, workers_have_left};
+use super::recovery::{given_up, lost_values, workers_have_left};
 use super::restoring::restore;
 use super::scaffold::{Finalized, Known};
 use super::session::Session;
@@ -104,7 +104,8 @@ impl SessionCreator {
     /// `global_step`.
     ///
     /// # Errors
-    /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has.
+    /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has, or of a
+    /// training that a parameter server ends since it was asked to stop.
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(self.task.patience().recovery).await?;
         let found = self.find(&session).await?;
@@ -117,6 +118,10 @@ impl SessionCreator {
             return self.with_own_values(session, now, restored).await;
         }
         let what = found.loss(global_step);
+        if let Some(stopping) = self.task.server().stopping() {
+            // The next lives of all tasks go on from a checkpoint, or begin anew.
+            return Err(given_up(root, &format!("{what}, and {stopping} was asked to stop")));
+        }
         if self.task.is_chief() {
             let newest = self.latest().await.inspect_err(|error| self.tell_of_failure(error))?;
             return match (values.start_again(global_step, newest.is_some()), newest) {

@@ -36,7 +36,7 @@ impl Server {
         self.actors.remotes.request_stop();
         tell(&self.actors.master, MasterMail::AlarmRings);
         if self.task().is_parameter_server() {
-            self.tell_all(&ParameterServerMessage::Stopping);
+            self.broadcast(&ParameterServerMessage::Stopping);
         }
         tell(&self.actors.parameter_server, ParameterServerMail::AskedToStop);
     }

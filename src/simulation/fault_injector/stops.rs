@@ -45,6 +45,16 @@ impl Stops {
         self.requests[task].is_some_and(|request| request.is_under_way)
     }
 
+    /// When `task` starts again that a crash ends, which says `crash`: one that was asked to stop, as
+    /// that request says.
+    pub(super) fn restart_of_crashed(
+        &self,
+        task: usize,
+        crash: Option<Duration>,
+    ) -> Option<Duration> {
+        if self.is_under_way(task) { self.restart_after(task) } else { crash }
+    }
+
     fn restart_after(&self, asked: usize) -> Option<Duration> {
         self.requests[asked]?.restart_after
     }

@@ -113,6 +113,9 @@ impl Followed<'_> {
         }
         let Followee { task, kill, has_ended, is_down, stop, .. } = &mut self.tasks[index];
         (self.order.tell)(&format!("fault: {task} is killed"));
+        // One that was asked to stop starts again as that fault says.
+        let asked = stop.filter(|stop| stop.is_own);
+        let restart_after = asked.map_or(restart_after, |stop| stop.restart_after);
         (*kill, *is_down, *stop) = (None, true, None);
         match restart_after {
             Some(pause) => self.agenda.add(self.clock.now().after(pause), Deed::Start { index }),
