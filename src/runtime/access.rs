@@ -299,7 +299,7 @@ impl Access {
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
         use ParameterServerMessage::{
-            Back, ChiefFailed, Flush, Flushed, Install, Leave, Lost, Stopping,
+            Back, ChiefFailed, Flush, Flushed, Install, Leave, Lost, ShutOut, Stopping,
         };
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
         // Servers say of a worker that it is lost, they and the task of the global step that it is
@@ -309,7 +309,7 @@ impl Access {
             Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
                 return Err(Refusal::NoRounds);
             }
-            Flushed { .. } if !self.cluster.holds_variables(&peer.name) => {
+            Flushed { .. } | ShutOut { .. } if !self.cluster.holds_variables(&peer.name) => {
                 return Err(Refusal::NoHolder);
             }
             Leave { worker, .. } => (*worker, false),

@@ -335,6 +335,14 @@ pub enum ParameterServerMessage {
     },
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),
+    /// Task with variables: this worker, which had left, is back, and waits here until a view lets
+    /// it in again. The task of the global step may have been down when the worker left.
+    ShutOut {
+        /// The worker's replica index in the training.
+        worker: u32,
+        /// The number of the newest view that the task knows.
+        view: u32,
+    },
     /// The training is over; stop waiting for it. From a worker, most often the chief: it announces
     /// the end. From a parameter server to a worker: it passes that on. Between parameter servers:
     /// the gradients behind a barrier are dropped.

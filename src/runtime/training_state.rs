@@ -374,6 +374,7 @@ impl TrainingState {
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_)
+            | ParameterServerMessage::ShutOut { .. }
             | ParameterServerMessage::TrainingOver { .. } => {} // of one that has ended here
         }
     }

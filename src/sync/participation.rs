@@ -60,6 +60,16 @@ impl Participation {
         self.decisions.values().any(|decision| decision.view.out.contains_key(&worker))
     }
 
+    /// Whether `worker` has left in good order, and has not been let in since.
+    pub(crate) fn has_left(&self, worker: u32) -> bool {
+        self.left.contains(&worker)
+    }
+
+    /// The number of the newest view that `decider` has told.
+    pub(crate) fn view_of(&self, decider: u32) -> u32 {
+        self.decisions.get(&decider).map_or(0, |decision| decision.view.number)
+    }
+
     /// Whether a view has let `worker` in again.
     pub(crate) fn lets_in(&self, worker: u32) -> bool {
         self.decisions.values().any(|decision| decision.view.back.contains_key(&worker))

@@ -125,6 +125,14 @@ impl Views {
         self.view.back.contains_key(&worker) || self.is_letting_in(worker)
     }
 
+    /// Whether a view after that of the number `view` has let `worker` in, or it is out, or is about
+    /// to be let in.
+    pub(crate) fn lets_in_after(&self, worker: u32, view: u32) -> bool {
+        self.is_out(worker)
+            || self.is_letting_in(worker)
+            || self.view.back.get(&worker).is_some_and(|back| back.view > view)
+    }
+
     fn is_letting_in(&self, worker: u32) -> bool {
         let is_let_in = |change: &Change| !change.out.contains(&worker);
         self.view.out.contains_key(&worker) && self.change.as_ref().is_some_and(is_let_in)
@@ -277,6 +285,21 @@ mod tests {
         }
         let torn = views.install(Version::default());
         (views.view().clone(), torn)
+    }
+
+    #[test]
+    fn who_waits_elsewhere_is_let_in_by_a_view_that_its_task_does_not_know_yet() {
+        let mut views = Views::default();
+        assert!(!views.lets_in_after(1, 0), "nobody here knows that it had left");
+        views.lose(1);
+        assert!(views.lets_in_after(1, 0), "it is out, and is let in when it seeks");
+        views.begin(false);
+        views.install(Version::default());
+        views.seek(BTreeSet::from([1]));
+        assert!(views.begin(true) && views.lets_in_after(1, 1), "it is about to be let in");
+        views.install(Version::default());
+        assert!(views.lets_in_after(1, 1), "the view is on its way");
+        assert!(!views.lets_in_after(1, 2), "it has left again since");
     }
 
     #[test]

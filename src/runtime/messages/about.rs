@@ -62,9 +62,10 @@ impl ParameterServerMessage {
     fn about(&self) -> About {
         match self {
             Self::Reset { number, .. } => About::Number(*number),
-            Self::Leave { worker, .. } | Self::Lost { worker } | Self::Back { worker } => {
-                About::Number(u64::from(*worker))
-            }
+            Self::Leave { worker, .. }
+            | Self::Lost { worker }
+            | Self::Back { worker }
+            | Self::ShutOut { worker, .. } => About::Number(u64::from(*worker)),
             Self::Flush { number, .. } | Self::Flushed { number, .. } => {
                 About::Number(u64::from(*number))
             }

@@ -198,6 +198,7 @@ impl ParameterServerMessage {
             Self::Leave { .. }
             | Self::Lost { .. }
             | Self::Back { .. }
+            | Self::ShutOut { .. }
             | Self::TrainingOver { .. }
             | Self::Stopping => 0,
         }

@@ -265,7 +265,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 11] {
+fn to_parameter_servers() -> [ParameterServerMessage; 12] {
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -289,6 +289,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 11] {
             back: [(4, Return { view: 1, round: Version { epoch: Epoch(2), updates: 9 } })].into(),
             training: 3,
         }),
+        ParameterServerMessage::ShutOut { worker: 3, view: 2 },
         ParameterServerMessage::TrainingOver { training: 2 },
         ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
         ParameterServerMessage::Stopping,

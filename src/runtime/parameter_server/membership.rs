@@ -29,6 +29,7 @@ impl ParameterServer {
         self.trainings.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
         self.hear_of_ended(&binding);
+        self.trainings.tell_of_shut_out(&binding);
         self.bind_or_hold_off(binding);
     }
 
@@ -173,6 +174,7 @@ impl ParameterServer {
         self.trainings.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
         self.trainings.tell_view_again(peer);
+        self.trainings.tell_who_has_departed(peer);
         if let Some(worker) = self.trainings.worker_at(peer) {
             self.trainings.take_out_again(worker);
         }

@@ -15,7 +15,7 @@ use actix::{Context, SpawnHandle};
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::graph::Replica;
-use crate::sync::{Membership, Participation, Views};
+use crate::sync::{Departed, Leaving, Membership, Participation, Views};
 use crate::transport::PeerId;
 
 use super::ParameterServer;
@@ -45,6 +45,9 @@ pub(super) struct Trainings {
     pub(super) participation: Participation,
     /// The views of the training whose global step is here, if it has rounds.
     pub(super) views: Option<Views>,
+    /// The workers that wait at another task until a view lets them in: they had left, and are not
+    /// missed here.
+    pub(super) shut_out: BTreeSet<u32>,
     /// Whether the shards of that training are its barrier.
     pub(super) has_barrier: bool,
     /// Whether steps of other tasks' workers are counted here.
@@ -75,6 +78,7 @@ impl Trainings {
             cluster: None,
             participation: Participation::default(),
             views: None,
+            shut_out: BTreeSet::new(),
             has_barrier: false,
             counts: false,
             told_of: 1,
@@ -92,6 +96,7 @@ impl Trainings {
         self.forget_the_end();
         self.participation.begin_anew();
         self.views.iter_mut().for_each(Views::begin_anew);
+        self.shut_out.clear();
         self.has_barrier = false;
     }
 
@@ -199,6 +204,25 @@ impl Trainings {
     /// `worker` is lost, or was asked to stop: who waits for the end stays a while for it.
     pub(super) fn has_lost(&mut self, worker: u32) {
         self.joins.has_lost(worker, self.clock.now());
+    }
+
+    /// Tells `peer`, which was lost, who takes no more steps, if it holds variables and the chief is
+    /// here, who hears of all: the process of a worker may have ended before its word came through.
+    pub(super) fn tell_who_has_departed(&self, peer: PeerId) {
+        let training = &self.link.actors.training;
+        if training.chief.get() != Some(self.link.local()) || !training.is_holder(peer) {
+            return;
+        }
+        let Departed { done, stopped, lost } = self.members.all_that_departed();
+        let done = done.into_iter().map(|worker| (worker, Leaving::Done));
+        let stopped = stopped.into_iter().map(|worker| (worker, Leaving::Stopped));
+        for (worker, why) in done.chain(stopped) {
+            let leave = ParameterServerMessage::Leave { worker, why, training: 0 };
+            self.link.send(peer, leave);
+        }
+        for worker in lost {
+            self.link.send(peer, ParameterServerMessage::Lost { worker });
+        }
     }
 
     /// Tells all tasks that `worker`, which had left, takes part again.

@@ -66,7 +66,8 @@ impl ParameterServer {
         });
         let has_rounds = |replica: &&Replica| replica.mode.needs().has_rounds();
         let seeking = bindings.chain(fences).filter(has_rounds);
-        let seeking: BTreeSet<u32> = seeking.map(|replica| replica.worker).collect();
+        let seeking = seeking.map(|replica| replica.worker);
+        let seeking: BTreeSet<u32> = seeking.chain(self.trainings.are_shut_out()).collect();
         let views = self.trainings.views.as_mut().expect("it was just there");
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
         let at_rest = self.trainings.are_others_at_rest();
@@ -151,6 +152,7 @@ impl ParameterServer {
         let members = &self.trainings.members;
         let views = self.trainings.views.as_mut().expect("it was just there");
         let torn = views.install(round.unwrap_or_default()).into_iter();
+        self.trainings.shut_out.retain(|worker| views.is_out(*worker));
         // Who has left was between two steps; variables have made rounds without it since.
         for worker in torn.filter(|worker| !members.has_left(*worker)) {
             tracing::warn!(

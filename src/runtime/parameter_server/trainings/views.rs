@@ -22,7 +22,8 @@ impl Trainings {
             return;
         }
         let mut views = Views::default();
-        self.members.all_that_departed().lost.into_iter().for_each(|worker| views.lose(worker));
+        let lost = self.members.all_that_departed().lost;
+        lost.iter().chain(&self.shut_out).for_each(|worker| views.lose(*worker));
         self.views = Some(views);
     }
 
@@ -59,6 +60,27 @@ impl Trainings {
         }
     }
 
+    /// Tells the task that decides the views of the workers of `binding` that wait here for one: it
+    /// may not have heard that they had left.
+    pub(crate) fn tell_of_shut_out(&self, binding: &Binding) {
+        let Some(decider) = self.step_counter else { return };
+        let view = self.participation.view_of(decider.0);
+        for replica in binding.replicas.iter().filter(|replica| self.is_shut_out(**replica)) {
+            let worker = replica.worker;
+            self.link.send(decider, ParameterServerMessage::ShutOut { worker, view });
+        }
+    }
+
+    /// `worker` waits at another task, which knows the view of that number, to be let in again. If
+    /// no view is about to do so, or has done so since, it had left, and was not missed here.
+    pub(crate) fn hear_of_shut_out(&mut self, worker: u32, view: u32) {
+        if self.views.as_ref().is_some_and(|views| views.lets_in_after(worker, view)) {
+            return;
+        }
+        self.shut_out.insert(worker);
+        self.take_out(worker);
+    }
+
     /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
     pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
         if self.is_for_next(binding) {
@@ -67,6 +89,7 @@ impl Trainings {
         let mut is_kept_out = false;
         for replica in &binding.replicas {
             is_kept_out |= self.is_out(*replica)
+                || self.is_shut_out(*replica)
                 || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
         }
         is_kept_out
@@ -84,6 +107,21 @@ impl Trainings {
             views.lose(worker);
         }
         views.is_out(worker)
+    }
+
+    /// Whether `replica` had left, and takes no part in the rounds here until a view of another
+    /// task lets it in again.
+    fn is_shut_out(&self, replica: Replica) -> bool {
+        let has_barrier = replica.mode.needs().is_barrier();
+        has_barrier
+            && self.step_counter.is_some()
+            && self.participation.has_left(replica.worker)
+            && !self.is_past(replica)
+    }
+
+    /// The workers that have made ready here, and wait at another task until a view lets them in.
+    pub(crate) fn are_shut_out(&self) -> impl Iterator<Item = u32> {
+        self.shut_out.iter().copied().filter(|worker| self.members.trains(*worker))
     }
 
     /// Whether the training of `replica` is over: it begins another one. Behind a barrier
