@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use super::super::Trial;
 use super::judge::Judge;
 use crate::cluster::TaskName;
 use crate::random;
@@ -55,7 +56,8 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
     // A stop excuses much of what a restore may break.
     if !is_restored {
         let drawn = stop(&mut random::stream(seed, &["chaos", "stop"]), &tasks, length);
-        faults.extend(drawn.filter(has));
+        let is_drawn = |fault: &Fault| has(fault) && keeps_what_is_learnt(judge.trial(), fault);
+        faults.extend(drawn.filter(is_drawn));
     }
     faults.sort_by_key(|fault| match fault.at {
         Trigger::Time(time) => time.0,
@@ -92,19 +94,24 @@ fn fault(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Fault {
     Fault { at: Trigger::Time(at), kind }
 }
 
-/// In one of four timelines, a task that is asked to stop, of a run that takes `length` \[s\]. No
-/// parameter server: while a worker is away, the training may then wait for it in vain.
+/// In one of four timelines, a task that is asked to stop, of a run that takes `length` \[s\].
 fn stop(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Option<Fault> {
     let at = Time::ZERO.after(whole_micros(draws.random_range(0.0..length)));
     let lasts = lasting(draws, length);
-    let others: Vec<&TaskName> = tasks.iter().filter(|task| !task.is_parameter_server()).collect();
-    let task = others[draws.random_range(0..others.len())].clone();
+    let task = tasks[draws.random_range(0..tasks.len())].clone();
     let restart_after = match draws.random_range(0..16) {
         0..3 => Some(lasts),
         3 => None,
         _ => return None,
     };
     Some(Fault { at: Trigger::Time(at), kind: FaultKind::Stop { task, restart_after } })
+}
+
+/// Whether the training that `fault` stops does not begin anew: a parameter server that is asked to
+/// stop ends all tasks, and only checkpoints have what they have learnt.
+fn keeps_what_is_learnt(trial: &Trial, fault: &Fault) -> bool {
+    let has_server = fault.kind.task().is_some_and(TaskName::is_parameter_server);
+    trial.has_checkpoints() || !has_server
 }
 
 /// In one of four timelines, a fault of the disk with the checkpoints, of a run that takes `length`

@@ -129,6 +129,38 @@ const MENDED: &[(&str, &str)] = &[
         r#"[{ at = "111447us", slow_link = ["ps:0", "worker:1"], factor = 42.0, for = "8662us" },
             { at = "269137us", crash = "ps:1", restart_after = "332776us" }]"#,
     ),
+    // A worker that stood still, or was down, while a parameter server was asked to stop never
+    // heard of it, and trained on to the end of a training that the others had left.
+    (
+        "sync, weights",
+        r#"[{ at = "884us", freeze = "worker:1", for = "3102757us" },
+            { at = "1ms", stop = "ps:0", restart_after = "736us" }]"#,
+    ),
+    (
+        "sync, weights",
+        r#"[{ at = "1802us", crash = "worker:1", restart_after = "287307us" },
+            { at = "4396us", stop = "ps:0", restart_after = "194us" }]"#,
+    ),
+    // The task of the global step was down when a worker left, and never let it in again.
+    (
+        "sync, by time",
+        r#"[{ at = "3915us", crash = "ps:0", restart_after = "1141051us" },
+            { at = "156893us", stop = "worker:0", restart_after = "4105306us" }]"#,
+    ),
+    // A parameter server was down when a worker left for good, and waited for it.
+    (
+        "sync, by time",
+        r#"[{ at = "17827us", crash = "ps:1", restart_after = "29926us" },
+            { at = "165498us", stop = "worker:1" }]"#,
+    ),
+    // A parameter server that was asked to stop was killed meanwhile: the chief began anew, and
+    // ended.
+    (
+        "async",
+        r#"[{ at = "22776us", crash = "worker:2", restart_after = "1478489us" },
+            { at = "44899us", stop = "ps:0", restart_after = "531444us" },
+            { at = "89590us", crash = "ps:0", restart_after = "936us" }]"#,
+    ),
 ];
 
 /// The same, with other seeds.
