@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use quinn::udp::{RecvMeta, Transmit};
@@ -20,6 +20,9 @@ const BOOKS: usize = if cfg!(any(target_os = "linux", target_os = "android")) { 
 /// field over IPv4. A longer batch fails with the error of an MTU probe, so its packets would be
 /// lost silently.
 const MAX_BATCH: usize = 65_507;
+/// The most that is taken from the system in one call, where packets are as long as the last ones
+/// \[bytes\]: more would leave the processor's nearest caches before it is decrypted.
+const BURST: usize = 256 << 10;
 /// The largest packets that are tried outside of loopback \[bytes\]: a jumbo frame without its
 /// headers.
 pub(super) const MTU: u16 = 8_952;
@@ -95,27 +98,32 @@ pub(super) fn warn_of_small(buffers: &SocketBuffers) {
     }
 }
 
-/// A socket that never hands the system more than it can send in one call.
+/// A socket that never hands the system more than it can send in one call, and takes no more from
+/// it than a [`BURST`].
 #[derive(Debug)]
-pub(super) struct CappedSocket(Arc<dyn AsyncUdpSocket>);
+pub(super) struct CappedSocket {
+    inner: Arc<dyn AsyncUdpSocket>,
+    /// The length of the longest of the packets that came last \[bytes\].
+    longest: AtomicUsize,
+}
 
 impl CappedSocket {
     pub(super) fn new(inner: Arc<dyn AsyncUdpSocket>) -> Self {
-        Self(inner)
+        Self { inner, longest: AtomicUsize::new(0) }
     }
 }
 
 impl AsyncUdpSocket for CappedSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
-        Arc::clone(&self.0).create_io_poller()
+        Arc::clone(&self.inner).create_io_poller()
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        let Some(packet) = transmit.segment_size else { return self.0.try_send(transmit) };
+        let Some(packet) = transmit.segment_size else { return self.inner.try_send(transmit) };
         for contents in transmit.contents.chunks(MAX_BATCH / packet * packet) {
             let segment_size = (contents.len() > packet).then_some(packet);
             // After a failure in the middle quinn sends all again, and the peer drops what it has.
-            self.0.try_send(&Transmit { contents, segment_size, ..*transmit })?;
+            self.inner.try_send(&Transmit { contents, segment_size, ..*transmit })?;
         }
         Ok(())
     }
@@ -126,24 +134,33 @@ impl AsyncUdpSocket for CappedSocket {
         buffers: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.0.poll_recv(context, buffers, meta)
+        let longest = self.longest.load(Ordering::Relaxed).max(1);
+        let few = (BURST / longest).clamp(1, buffers.len());
+        let (buffers, meta) = (&mut buffers[..few], &mut meta[..few]);
+        let received = self.inner.poll_recv(context, buffers, meta);
+        if let Poll::Ready(Ok(packets)) = &received
+            && let Some(longest) = meta[..*packets].iter().map(|packet| packet.len).max()
+        {
+            self.longest.store(longest, Ordering::Relaxed);
+        }
+        received
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.inner.local_addr()
     }
 
     /// As many as leave in one call. Of loopback's larger packets, fewer do: see `try_send`.
     fn max_transmit_segments(&self) -> usize {
-        self.0.max_transmit_segments().min(MAX_BATCH / usize::from(MTU))
+        self.inner.max_transmit_segments().min(MAX_BATCH / usize::from(MTU))
     }
 
     fn max_receive_segments(&self) -> usize {
-        self.0.max_receive_segments()
+        self.inner.max_receive_segments()
     }
 
     fn may_fragment(&self) -> bool {
-        self.0.may_fragment()
+        self.inner.may_fragment()
     }
 }
 
@@ -153,7 +170,8 @@ mod tests {
 
     use super::*;
 
-    /// Notes what it is told to send: the bytes of each call, and how long its packets are.
+    /// Notes what it is told to send: the bytes of each call, and how long its packets are. It fills
+    /// all buffers with packets of 65,400 bytes.
     #[derive(Debug, Default)]
     struct Noted(Mutex<Vec<(usize, Option<usize>)>>);
 
@@ -170,10 +188,11 @@ mod tests {
         fn poll_recv(
             &self,
             _: &mut Context<'_>,
-            _: &mut [IoSliceMut<'_>],
-            _: &mut [RecvMeta],
+            buffers: &mut [IoSliceMut<'_>],
+            meta: &mut [RecvMeta],
         ) -> Poll<io::Result<usize>> {
-            Poll::Pending
+            meta.iter_mut().for_each(|packet| packet.len = 65_400);
+            Poll::Ready(Ok(buffers.len()))
         }
 
         fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -200,5 +219,18 @@ mod tests {
         assert_eq!(sent(7 * 8_952, jumbo), [(62_664, jumbo)]);
         assert_eq!(sent(9 * 8_952 + 7, jumbo), [(62_664, jumbo), (17_911, jumbo)]);
         assert_eq!(sent(2 * 65_400 + 7, Some(65_400)), [(65_400, None), (65_400, None), (7, None)]);
+    }
+
+    #[test]
+    fn no_more_long_packets_are_taken_at_a_time_than_a_burst() {
+        let socket = CappedSocket::new(Arc::new(Noted::default()));
+        let mut room = [[0; 8]; 32];
+        let mut buffers: Vec<_> = room.iter_mut().map(|one| IoSliceMut::new(one)).collect();
+        let mut take = || {
+            let context = &mut Context::from_waker(std::task::Waker::noop());
+            socket.poll_recv(context, &mut buffers, &mut [RecvMeta::default(); 32])
+        };
+        let taken: Vec<_> = (0..3).map(|_| take().map(Result::ok)).collect();
+        assert_eq!(taken, [32, 4, 4].map(|packets| Poll::Ready(Some(packets))));
     }
 }
