@@ -299,7 +299,7 @@ impl Access {
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
         use ParameterServerMessage::{
-            Back, ChiefFailed, Flush, Flushed, Install, Leave, Lost, ShutOut, Stopping,
+            Back, ChiefFailed, Flush, Flushed, Install, Leave, LetIn, Lost, Stopping,
         };
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
         // Servers say of a worker that it is lost, they and the task of the global step that it is
@@ -309,15 +309,16 @@ impl Access {
             Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
                 return Err(Refusal::NoRounds);
             }
-            Flushed { .. } | ShutOut { .. } if !self.cluster.holds_variables(&peer.name) => {
+            Flushed { .. } | LetIn { .. } if !self.cluster.holds_variables(&peer.name) => {
                 return Err(Refusal::NoHolder);
             }
+            LetIn { worker, .. } if *worker < self.workers => return Ok(()),
             Leave { worker, .. } => (*worker, false),
             ChiefFailed(_) => (0, false),
             Back { worker } if self.may_count_steps(peer) && *worker < self.workers => {
                 return Ok(());
             }
-            Lost { worker } | Back { worker } => (*worker, true),
+            Lost { worker } | Back { worker } | LetIn { worker, .. } => (*worker, true),
             _ => return Ok(()),
         };
         let may_say = match peer.role {

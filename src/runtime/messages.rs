@@ -335,9 +335,9 @@ pub enum ParameterServerMessage {
     },
     /// Task of the global step: all have answered; go on with these workers.
     Install(View),
-    /// Task with variables: this worker, which had left, is back, and waits here until a view lets
-    /// it in again. The task of the global step may have been down when the worker left.
-    ShutOut {
+    /// Task with variables: let in this worker by a view. It had left, is back, and waits here for
+    /// that. The task of the global step may have been down when the worker left.
+    LetIn {
         /// The worker's replica index in the training.
         worker: u32,
         /// The number of the newest view that the task knows.

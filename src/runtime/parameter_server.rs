@@ -203,8 +203,8 @@ impl ParameterServer {
                 self.hear_of_flush(from, number, &progress, is_cut_off);
             }
             ParameterServerMessage::Install(view) => self.install(from, view),
-            ParameterServerMessage::ShutOut { worker, view } => {
-                self.trainings.hear_of_shut_out(worker, view);
+            ParameterServerMessage::LetIn { worker, view } => {
+                self.on_let_in(worker, view);
             }
             ParameterServerMessage::TrainingOver { training } => {
                 self.hear_of_the_end(from, training);

@@ -374,7 +374,7 @@ impl TrainingState {
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_)
-            | ParameterServerMessage::ShutOut { .. }
+            | ParameterServerMessage::LetIn { .. }
             | ParameterServerMessage::TrainingOver { .. } => {} // of one that has ended here
         }
     }

@@ -52,7 +52,7 @@ listed! {
         BlockedWays = 30,
         AskForWays = 31,
         ChiefFailed = 32,
-        ShutOut = 33,
+        LetIn = 33,
     }
     pub const ALL;
 }
@@ -67,7 +67,7 @@ impl Kind {
             Self::AbortStep => ("step", ""),
             Self::GraphRegistered | Self::RegisterGraph => ("graph", ""),
             Self::DeregisterGraphs => ("of", "graphs"),
-            Self::Leave | Self::Lost | Self::Back | Self::ShutOut => ("worker", ""),
+            Self::Leave | Self::Lost | Self::Back | Self::LetIn => ("worker", ""),
             Self::Flush | Self::Flushed | Self::Install => ("view", ""),
             _ => ("number", ""),
         }
@@ -211,7 +211,7 @@ fn kind_for_parameter_server(message: &ParameterServerMessage) -> Kind {
         Message::Flush { .. } => Kind::Flush,
         Message::Flushed { .. } => Kind::Flushed,
         Message::Install(_) => Kind::Install,
-        Message::ShutOut { .. } => Kind::ShutOut,
+        Message::LetIn { .. } => Kind::LetIn,
         Message::TrainingOver { .. } => Kind::TrainingOver,
         Message::ChiefFailed(_) => Kind::ChiefFailed,
         Message::Stopping => Kind::Stopping,

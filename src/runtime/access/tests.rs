@@ -127,8 +127,8 @@ fn of_rounds() -> ([PeerMessage; 2], [PeerMessage; 2]) {
     let install = ParameterServerMessage::Install(View::default());
     let flushed =
         ParameterServerMessage::Flushed { number: 1, progress: Vec::new(), is_cut_off: true };
-    let shut_out = ParameterServerMessage::ShutOut { worker: 1, view: 0 };
-    ([flush.into(), install.into()], [flushed.into(), shut_out.into()])
+    let let_in = ParameterServerMessage::LetIn { worker: 1, view: 0 };
+    ([flush.into(), install.into()], [flushed.into(), let_in.into()])
 }
 
 #[test]

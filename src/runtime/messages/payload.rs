@@ -192,13 +192,13 @@ impl ParameterServerMessage {
                 containers.chain(tasks).sum()
             }
             Self::ChiefFailed(error) => STRING_HEADER + error.message.len() as u64,
+            Self::LetIn { .. } => 4,
             Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
             Self::Flushed { progress, .. } => 5 + 28 * progress.len() as u64,
             Self::Install(view) => 4 + 8 * view.out.len() as u64 + 20 * view.back.len() as u64,
             Self::Leave { .. }
             | Self::Lost { .. }
             | Self::Back { .. }
-            | Self::ShutOut { .. }
             | Self::TrainingOver { .. }
             | Self::Stopping => 0,
         }

@@ -289,7 +289,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 12] {
             back: [(4, Return { view: 1, round: Version { epoch: Epoch(2), updates: 9 } })].into(),
             training: 3,
         }),
-        ParameterServerMessage::ShutOut { worker: 3, view: 2 },
+        ParameterServerMessage::LetIn { worker: 3, view: 2 },
         ParameterServerMessage::TrainingOver { training: 2 },
         ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
         ParameterServerMessage::Stopping,

@@ -29,7 +29,7 @@ impl ParameterServer {
         self.trainings.begin_views(&binding);
         self.has_come(binding.from, binding.graph.master);
         self.hear_of_ended(&binding);
-        self.trainings.tell_of_shut_out(&binding);
+        self.trainings.ask_for_views(&binding);
         self.bind_or_hold_off(binding);
     }
 
@@ -51,9 +51,12 @@ impl ParameterServer {
         let worker = self.trainings.worker_at(user);
         if user != self.link.local()
             && self.trainings.joins.has_come(user, worker)
-            && worker.is_some_and(|worker| worker > 0)
+            && let Some(worker) = worker
         {
-            self.trainings.tell_of_chief(user);
+            if worker > 0 {
+                self.trainings.tell_of_chief(user);
+            }
+            self.trainings.tell_of_own_stop(user);
         }
         if worker == Some(0) {
             self.link.actors.training.forget_failure();
@@ -174,7 +177,10 @@ impl ParameterServer {
         self.trainings.held_off.retain(|binding| binding.from != peer);
         self.snapshots.lose(masters);
         self.trainings.tell_view_again(peer);
-        self.trainings.tell_who_has_departed(peer);
+        self.trainings.ask_again_for_views(peer);
+        if loss != Loss::Stopped {
+            self.trainings.tell_who_has_departed(peer);
+        }
         if let Some(worker) = self.trainings.worker_at(peer) {
             self.trainings.take_out_again(worker);
         }
@@ -247,6 +253,14 @@ impl ParameterServer {
             self.go_on_without(worker);
         }
         self.trainings.answer_joins();
+    }
+
+    /// A task with variables asks to let `worker` in: it had left, and was not missed here.
+    pub(super) fn on_let_in(&mut self, worker: u32, view: u32) {
+        if self.trainings.take_out_until_let_in(worker, view) {
+            self.trainings.tell_of_return(worker);
+            self.go_on_without(worker);
+        }
     }
 
     fn go_on_without(&mut self, worker: u32) {

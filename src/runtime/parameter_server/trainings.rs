@@ -45,9 +45,9 @@ pub(super) struct Trainings {
     pub(super) participation: Participation,
     /// The views of the training whose global step is here, if it has rounds.
     pub(super) views: Option<Views>,
-    /// The workers that wait at another task until a view lets them in: they had left, and are not
-    /// missed here.
-    pub(super) shut_out: BTreeSet<u32>,
+    /// The workers that wait at another task until a view lets them in: they had left, and were
+    /// not missed here.
+    pub(super) awaiting_view: BTreeSet<u32>,
     /// Whether the shards of that training are its barrier.
     pub(super) has_barrier: bool,
     /// Whether steps of other tasks' workers are counted here.
@@ -78,7 +78,7 @@ impl Trainings {
             cluster: None,
             participation: Participation::default(),
             views: None,
-            shut_out: BTreeSet::new(),
+            awaiting_view: BTreeSet::new(),
             has_barrier: false,
             counts: false,
             told_of: 1,
@@ -96,7 +96,7 @@ impl Trainings {
         self.forget_the_end();
         self.participation.begin_anew();
         self.views.iter_mut().for_each(Views::begin_anew);
-        self.shut_out.clear();
+        self.awaiting_view.clear();
         self.has_barrier = false;
     }
 
@@ -206,21 +206,34 @@ impl Trainings {
         self.joins.has_lost(worker, self.clock.now());
     }
 
+    /// Tells the task of a worker, which has just begun to use this task, if this one is a parameter
+    /// server that was asked to stop: the worker may have been away then.
+    pub(super) fn tell_of_own_stop(&self, task: PeerId) {
+        let training = &self.link.actors.training;
+        let is_server = || self.link.name(self.link.local()).is_parameter_server();
+        if training.is_stop_requested() && !training.is_done() && is_server() {
+            self.link.send(task, ParameterServerMessage::Stopping);
+        }
+    }
+
     /// Tells `peer`, which was lost, who takes no more steps, if it holds variables and the chief is
     /// here, who hears of all: the process of a worker may have ended before its word came through.
     pub(super) fn tell_who_has_departed(&self, peer: PeerId) {
         let training = &self.link.actors.training;
-        if training.chief.get() != Some(self.link.local()) || !training.is_holder(peer) {
+        let is_chief = training.chief.get() == Some(self.link.local());
+        let number = self.members.number();
+        if !is_chief || !training.is_holder(peer) || training.number() != number {
             return;
         }
+        let tells = |worker: &u32| *worker > 0 && self.worker_at(peer) != Some(*worker);
         let Departed { done, stopped, lost } = self.members.all_that_departed();
         let done = done.into_iter().map(|worker| (worker, Leaving::Done));
         let stopped = stopped.into_iter().map(|worker| (worker, Leaving::Stopped));
-        for (worker, why) in done.chain(stopped) {
-            let leave = ParameterServerMessage::Leave { worker, why, training: 0 };
+        for (worker, why) in done.chain(stopped).filter(|(worker, _)| tells(worker)) {
+            let leave = ParameterServerMessage::Leave { worker, why, training: number };
             self.link.send(peer, leave);
         }
-        for worker in lost {
+        for worker in lost.into_iter().filter(tells) {
             self.link.send(peer, ParameterServerMessage::Lost { worker });
         }
     }

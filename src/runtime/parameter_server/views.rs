@@ -67,7 +67,8 @@ impl ParameterServer {
         let has_rounds = |replica: &&Replica| replica.mode.needs().has_rounds();
         let seeking = bindings.chain(fences).filter(has_rounds);
         let seeking = seeking.map(|replica| replica.worker);
-        let seeking: BTreeSet<u32> = seeking.chain(self.trainings.are_shut_out()).collect();
+        let seeking: BTreeSet<u32> =
+            seeking.chain(self.trainings.those_awaiting_a_view()).collect();
         let views = self.trainings.views.as_mut().expect("it was just there");
         views.seek(seeking.into_iter().filter(|worker| views.is_out(*worker)).collect());
         let at_rest = self.trainings.are_others_at_rest();
@@ -152,9 +153,12 @@ impl ParameterServer {
         let members = &self.trainings.members;
         let views = self.trainings.views.as_mut().expect("it was just there");
         let torn = views.install(round.unwrap_or_default()).into_iter();
-        self.trainings.shut_out.retain(|worker| views.is_out(*worker));
+        let awaiting = &mut self.trainings.awaiting_view;
         // Who has left was between two steps; variables have made rounds without it since.
-        for worker in torn.filter(|worker| !members.has_left(*worker)) {
+        let had_left = |worker: &u32| members.has_left(*worker) || awaiting.contains(worker);
+        let torn: Vec<u32> = torn.filter(|worker| !had_left(worker)).collect();
+        awaiting.retain(|worker| views.is_out(*worker));
+        for worker in torn {
             tracing::warn!(
                 worker,
                 "a worker was lost in the midst of a step: its gradient counts for some variables \

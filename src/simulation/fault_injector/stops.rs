@@ -14,8 +14,16 @@ use crate::units::Time;
 #[derive(Clone, Copy)]
 struct Request {
     restart_after: Option<Duration>,
-    /// Whether the life that was asked has yet to end.
-    is_under_way: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The task hears of it once it is not frozen.
+    Postponed,
+    /// The life that was asked has yet to end.
+    UnderWay,
+    Over,
 }
 
 /// A task that has ended because a parameter server was asked to stop, and starts again once that
@@ -42,17 +50,21 @@ impl Stops {
     }
 
     fn is_under_way(&self, task: usize) -> bool {
-        self.requests[task].is_some_and(|request| request.is_under_way)
+        self.stage(task) == Stage::UnderWay
     }
 
-    /// When `task` starts again that a crash ends, which says `crash`: one that was asked to stop, as
-    /// that request says.
+    fn stage(&self, task: usize) -> Stage {
+        self.requests[task].map_or(Stage::Over, |request| request.stage)
+    }
+
+    /// The pause before `task` starts again after a crash: that of its request to stop, if that has
+    /// not ended it yet, else `crash`.
     pub(super) fn restart_of_crashed(
         &self,
         task: usize,
         crash: Option<Duration>,
     ) -> Option<Duration> {
-        if self.is_under_way(task) { self.restart_after(task) } else { crash }
+        if self.stage(task) == Stage::Over { crash } else { self.restart_after(task) }
     }
 
     fn restart_after(&self, asked: usize) -> Option<Duration> {
@@ -64,7 +76,7 @@ impl Stops {
     pub(super) fn end(&mut self, now: Time, task: usize) -> Vec<FaultEffect> {
         self.leaving.remove(&task);
         if let Some(request) = &mut self.requests[task] {
-            request.is_under_way = false;
+            request.stage = Stage::Over;
         }
         let released = self.waiting.extract_if(.., |one| one.asked == task);
         let start = |Waiting { task, restart_after, .. }| {
@@ -87,12 +99,13 @@ impl FaultInjector {
         if !links.is_alive(task, incarnation) || self.has_returned[task] {
             return Vec::new();
         }
-        if links.is_frozen(task) {
+        let (is_second, is_frozen) = (self.stops.is_under_way(task), links.is_frozen(task));
+        let stage = if is_frozen && !is_second { Stage::Postponed } else { Stage::UnderWay };
+        self.stops.requests[task] = Some(Request { restart_after, stage });
+        if is_frozen {
             let event = FaultEvent::AskToStop { task, incarnation, restart_after };
             return vec![FaultEffect::Postpone { task, event }];
         }
-        let is_second = self.stops.is_under_way(task);
-        self.stops.requests[task] = Some(Request { restart_after, is_under_way: true });
         if is_second {
             return self.crash(now, task, restart_after, links);
         }

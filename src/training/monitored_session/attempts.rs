@@ -169,6 +169,8 @@ impl MonitoredSession {
             };
             match gone_on {
                 Ok(()) => return Ok(is_back),
+                // It ends the training, and its next life finds all others begun again.
+                Err(error) if self.task.server().stopping().is_some() => return Err(error),
                 Err(error) if self.can_recover_from(&error) => {
                     tracing::warn!(%error, "the new session is lost too")
                 }

@@ -18,9 +18,10 @@ pub(super) async fn create(
     let mut root = None;
     loop {
         // No step would follow; and the others, which are asked to stop too, may be gone.
-        if task.server().training().is_stop_requested() {
-            let message =
-                format!("{} was asked to stop before its training had begun", task.name());
+        let own = Some(task.name()).filter(|_| task.server().training().is_stop_requested());
+        if let Some(asked) = own.cloned().or_else(|| task.server().stopping()) {
+            let name = task.name();
+            let message = format!("{asked} was asked to stop before {name} had begun to train");
             let stopped = Error::new(Code::Cancelled, message);
             return Err(root.map_or(stopped.clone(), |root| never_opened(&root, stopped)));
         }

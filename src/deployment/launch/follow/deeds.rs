@@ -113,7 +113,7 @@ impl Followed<'_> {
         }
         let Followee { task, kill, has_ended, is_down, stop, .. } = &mut self.tasks[index];
         (self.order.tell)(&format!("fault: {task} is killed"));
-        // One that was asked to stop starts again as that fault says.
+        // One that was asked to stop starts again as its `stop` says.
         let asked = stop.filter(|stop| stop.is_own);
         let restart_after = asked.map_or(restart_after, |stop| stop.restart_after);
         (*kill, *is_down, *stop) = (None, true, None);

@@ -23,7 +23,7 @@ impl Trainings {
         }
         let mut views = Views::default();
         let lost = self.members.all_that_departed().lost;
-        lost.iter().chain(&self.shut_out).for_each(|worker| views.lose(*worker));
+        lost.iter().chain(&self.awaiting_view).for_each(|worker| views.lose(*worker));
         self.views = Some(views);
     }
 
@@ -60,25 +60,37 @@ impl Trainings {
         }
     }
 
-    /// Tells the task that decides the views of the workers of `binding` that wait here for one: it
-    /// may not have heard that they had left.
-    pub(crate) fn tell_of_shut_out(&self, binding: &Binding) {
-        let Some(decider) = self.step_counter else { return };
+    /// Asks the task that decides the views to let in the workers of `binding` that wait here for
+    /// that: it may not have heard that they had left.
+    pub(crate) fn ask_for_views(&self, binding: &Binding) {
+        let Some(decider) = self.step_counter.filter(|_| !self.is_for_next(binding)) else {
+            return;
+        };
         let view = self.participation.view_of(decider.0);
-        for replica in binding.replicas.iter().filter(|replica| self.is_shut_out(**replica)) {
+        for replica in binding.replicas.iter().filter(|replica| self.waits_for_view(**replica)) {
             let worker = replica.worker;
-            self.link.send(decider, ParameterServerMessage::ShutOut { worker, view });
+            self.link.send(decider, ParameterServerMessage::LetIn { worker, view });
         }
     }
 
-    /// `worker` waits at another task, which knows the view of that number, to be let in again. If
-    /// no view is about to do so, or has done so since, it had left, and was not missed here.
-    pub(crate) fn hear_of_shut_out(&mut self, worker: u32, view: u32) {
-        if self.views.as_ref().is_some_and(|views| views.lets_in_after(worker, view)) {
-            return;
+    /// `peer` was lost: asks it again, if it decides the views. Its answer, or what it was asked,
+    /// may be lost, too.
+    pub(crate) fn ask_again_for_views(&self, peer: PeerId) {
+        if self.step_counter == Some(peer) {
+            self.held_off.iter().for_each(|binding| self.ask_for_views(binding));
         }
-        self.shut_out.insert(worker);
+    }
+
+    /// `worker` waits at another task, which knows the view of that number, to be let in. It had
+    /// left, and was not missed here, unless a later view lets it in. Returns whether it is taken
+    /// out now.
+    pub(crate) fn take_out_until_let_in(&mut self, worker: u32, view: u32) -> bool {
+        if self.views.as_ref().is_some_and(|views| views.lets_in_after(worker, view)) {
+            return false;
+        }
+        self.awaiting_view.insert(worker);
         self.take_out(worker);
+        true
     }
 
     /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
@@ -89,7 +101,7 @@ impl Trainings {
         let mut is_kept_out = false;
         for replica in &binding.replicas {
             is_kept_out |= self.is_out(*replica)
-                || self.is_shut_out(*replica)
+                || self.waits_for_view(*replica)
                 || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
         }
         is_kept_out
@@ -109,9 +121,9 @@ impl Trainings {
         views.is_out(worker)
     }
 
-    /// Whether `replica` had left, and takes no part in the rounds here until a view of another
-    /// task lets it in again.
-    fn is_shut_out(&self, replica: Replica) -> bool {
+    /// Whether `replica` had left, and takes no part in the rounds here until the view of another
+    /// task lets it in.
+    fn waits_for_view(&self, replica: Replica) -> bool {
         let has_barrier = replica.mode.needs().is_barrier();
         has_barrier
             && self.step_counter.is_some()
@@ -120,8 +132,8 @@ impl Trainings {
     }
 
     /// The workers that have made ready here, and wait at another task until a view lets them in.
-    pub(crate) fn are_shut_out(&self) -> impl Iterator<Item = u32> {
-        self.shut_out.iter().copied().filter(|worker| self.members.trains(*worker))
+    pub(crate) fn those_awaiting_a_view(&self) -> impl Iterator<Item = u32> {
+        self.awaiting_view.iter().copied().filter(|worker| self.members.trains(*worker))
     }
 
     /// Whether the training of `replica` is over: it begins another one. Behind a barrier
