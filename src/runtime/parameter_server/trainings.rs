@@ -206,7 +206,7 @@ impl Trainings {
         self.joins.has_lost(worker, self.clock.now());
     }
 
-    /// Tells the task of a worker, which has just begun to use this task, if this one is a parameter
+    /// Tells the task of a worker, which has just begun to use this task, if this is a parameter
     /// server that was asked to stop: the worker may have been away then.
     pub(super) fn tell_of_own_stop(&self, task: PeerId) {
         let training = &self.link.actors.training;
@@ -216,8 +216,8 @@ impl Trainings {
         }
     }
 
-    /// Tells `peer`, which was lost, who takes no more steps, if it holds variables and the chief is
-    /// here, who hears of all: the process of a worker may have ended before its word came through.
+    /// Tells `peer`, which was lost, who takes no more steps, if it holds variables and the chief
+    /// is here, who hears of all: a worker's process may have ended before its word came through.
     pub(super) fn tell_who_has_departed(&self, peer: PeerId) {
         let training = &self.link.actors.training;
         let is_chief = training.chief.get() == Some(self.link.local());

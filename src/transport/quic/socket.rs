@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    /// Notes what it is told to send: the bytes of each call, and how long its packets are. It fills
-    /// all buffers with packets of 65,400 bytes.
+    /// Notes what it is told to send: the bytes of each call, and how long its packets are. It
+    /// fills all buffers with packets of 65,400 bytes.
     #[derive(Debug, Default)]
     struct Noted(Mutex<Vec<(usize, Option<usize>)>>);
 
