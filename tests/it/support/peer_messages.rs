@@ -60,7 +60,7 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
 }
 
 /// What only a parameter server sends to another, about the view of that number.
-pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 4] {
+pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 5] {
     let round = Version { epoch: Epoch(number), updates: 9 };
     let view = View {
         number,
@@ -73,6 +73,7 @@ pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 4] {
         ParameterServerMessage::Flush { number, out: vec![number, 5] },
         ParameterServerMessage::Flushed { number, progress, is_cut_off: true },
         ParameterServerMessage::Install(view),
+        ParameterServerMessage::LetIn { worker: number, view: number },
         ParameterServerMessage::Stopping,
     ];
     all.map(PeerMessage::from)
