@@ -125,8 +125,8 @@ impl Views {
         self.view.back.contains_key(&worker) || self.is_letting_in(worker)
     }
 
-    /// Whether a view after that of the number `view` has let `worker` in, or it is out, or is
-    /// about to be let in.
+    /// Whether a task that knows the views up to the number `view` will hear that `worker` is let
+    /// in: a later view has let it in or is about to, or it is out and will seek.
     pub(crate) fn lets_in_after(&self, worker: u32, view: u32) -> bool {
         self.is_out(worker)
             || self.is_letting_in(worker)

@@ -104,8 +104,8 @@ impl SessionCreator {
     /// `global_step`.
     ///
     /// # Errors
-    /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has, or while a
-    /// parameter server is stopping.
+    /// As [`SessionCreator::create`]; also if values are lost that no checkpoint has, or that
+    /// nobody restores since a parameter server is stopping.
     pub(super) async fn create_again(&self, global_step: u64, root: &Error) -> Result<Created> {
         let session = self.session(self.task.patience().recovery).await?;
         let found = self.find(&session).await?;

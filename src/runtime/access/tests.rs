@@ -121,7 +121,7 @@ fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
     assert!(!access.admits(WORKERS[1], &lost(1)) && !access.admits(EVALUATOR, &lost(1)));
 }
 
-/// What is said of rounds by who has the global step, and what is said to it.
+/// What the task of the global step says of rounds, and what tasks with variables say to it.
 fn of_rounds() -> ([PeerMessage; 2], [PeerMessage; 2]) {
     let flush = ParameterServerMessage::Flush { number: 1, out: vec![0, 1] };
     let install = ParameterServerMessage::Install(View::default());

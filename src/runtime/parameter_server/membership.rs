@@ -255,7 +255,7 @@ impl ParameterServer {
         self.trainings.answer_joins();
     }
 
-    /// A task with variables asks to let `worker` in: it had left, and was not missed here.
+    /// A task with variables asks to let `worker` in again, which had left there.
     pub(super) fn on_let_in(&mut self, worker: u32, view: u32) {
         if self.trainings.take_out_until_let_in(worker, view) {
             self.trainings.tell_of_return(worker);

@@ -45,8 +45,8 @@ pub(super) struct Trainings {
     pub(super) participation: Participation,
     /// The views of the training whose global step is here, if it has rounds.
     pub(super) views: Option<Views>,
-    /// The workers that wait at another task until a view lets them in: they had left, and were
-    /// not missed here.
+    /// The workers that another task holds off until a view lets them in: they had left there, and
+    /// this task had not heard so.
     pub(super) awaiting_view: BTreeSet<u32>,
     /// Whether the shards of that training are its barrier.
     pub(super) has_barrier: bool,

@@ -60,8 +60,8 @@ impl Trainings {
         }
     }
 
-    /// Asks the task that decides the views to let in the workers of `binding` that wait here for
-    /// that: it may not have heard that they had left.
+    /// Asks the task that decides the views to let in the workers of `binding` that are held off
+    /// here until then: it may not have heard that they had left.
     pub(crate) fn ask_for_views(&self, binding: &Binding) {
         let Some(decider) = self.step_counter.filter(|_| !self.is_for_next(binding)) else {
             return;
@@ -81,9 +81,9 @@ impl Trainings {
         }
     }
 
-    /// `worker` waits at another task, which knows the view of that number, to be let in. It had
-    /// left, and was not missed here, unless a later view lets it in. Returns whether it is taken
-    /// out now.
+    /// Another task, which knows the views up to that number, holds `worker` off until a view lets
+    /// it in: the worker had left there, and this task may not have heard so. Takes the worker out
+    /// of the view if need be, so that the next one lets it in. Returns whether it does.
     pub(crate) fn take_out_until_let_in(&mut self, worker: u32, view: u32) -> bool {
         if self.views.as_ref().is_some_and(|views| views.lets_in_after(worker, view)) {
             return false;
@@ -131,7 +131,7 @@ impl Trainings {
             && !self.is_past(replica)
     }
 
-    /// The workers that have made ready here, and wait at another task until a view lets them in.
+    /// The workers that train here, and that another task holds off until a view lets them in.
     pub(crate) fn those_awaiting_a_view(&self) -> impl Iterator<Item = u32> {
         self.awaiting_view.iter().copied().filter(|worker| self.members.trains(*worker))
     }
