@@ -362,6 +362,22 @@ pub enum ParameterServerMessage {
     Stopping,
 }
 
+impl ParameterServerMessage {
+    /// What a task is told of the workers that have `departed` from the training of that number, 0
+    /// for the one that goes on: by worker, its message.
+    pub(crate) fn of_departed(
+        departed: &Departed,
+        training: u32,
+    ) -> impl Iterator<Item = (u32, Self)> {
+        let Departed { done, stopped, lost } = departed;
+        let leave = move |worker: u32, why| (worker, Self::Leave { worker, why, training });
+        let done = done.iter().map(move |worker| leave(*worker, Leaving::Done));
+        let stopped = stopped.iter().map(move |worker| leave(*worker, Leaving::Stopped));
+        let lost = lost.iter().map(|worker| (*worker, Self::Lost { worker: *worker }));
+        done.chain(stopped).chain(lost)
+    }
+}
+
 macro_rules! to_be_sent {
     ($($receiver:ident: $message:ty),* $(,)?) => {$(
         impl From<$message> for PeerMessage {

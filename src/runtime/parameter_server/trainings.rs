@@ -15,7 +15,7 @@ use actix::{Context, SpawnHandle};
 use crate::clock::Clock;
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::graph::Replica;
-use crate::sync::{Departed, Leaving, Membership, Participation, Views};
+use crate::sync::{Membership, Participation, Views};
 use crate::transport::PeerId;
 
 use super::ParameterServer;
@@ -218,6 +218,7 @@ impl Trainings {
 
     /// Tells `peer`, which was lost, who takes no more steps, if it holds variables and the chief
     /// is here, who hears of all: a worker's process may have ended before its word came through.
+    /// They are said to have left this training by its number: `peer` may hear it in the next one.
     pub(super) fn tell_who_has_departed(&self, peer: PeerId) {
         let training = &self.link.actors.training;
         let is_chief = training.chief.get() == Some(self.link.local());
@@ -225,16 +226,11 @@ impl Trainings {
         if !is_chief || !training.is_holder(peer) || training.number() != number {
             return;
         }
-        let tells = |worker: &u32| *worker > 0 && self.worker_at(peer) != Some(*worker);
-        let Departed { done, stopped, lost } = self.members.all_that_departed();
-        let done = done.into_iter().map(|worker| (worker, Leaving::Done));
-        let stopped = stopped.into_iter().map(|worker| (worker, Leaving::Stopped));
-        for (worker, why) in done.chain(stopped).filter(|(worker, _)| tells(worker)) {
-            let leave = ParameterServerMessage::Leave { worker, why, training: number };
-            self.link.send(peer, leave);
-        }
-        for worker in lost.into_iter().filter(tells) {
-            self.link.send(peer, ParameterServerMessage::Lost { worker });
+        let departed = self.members.all_that_departed();
+        for (worker, message) in ParameterServerMessage::of_departed(&departed, number) {
+            if worker > 0 && self.worker_at(peer) != Some(worker) {
+                self.link.send(peer, message);
+            }
         }
     }
 

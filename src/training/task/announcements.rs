@@ -1,7 +1,5 @@
 //! What a task tells the others of its training, and hears: who has left, whether it is over.
 
-use std::collections::BTreeSet;
-
 use super::Task;
 use crate::cluster::Role;
 use crate::graph::Replica;
@@ -13,19 +11,10 @@ impl Task {
     /// Tells other tasks which workers have left, and which are lost.
     pub(in crate::training) fn tell_who_has_departed(&self, departed: &Departed) {
         let own = self.inner.replica.map(|replica| replica.worker);
-        let others = |workers: &BTreeSet<u32>| {
-            workers.iter().copied().filter(|worker| Some(*worker) != own).collect::<Vec<_>>()
-        };
-        let server = &self.inner.parts.server;
-        for (workers, why) in
-            [(&departed.done, Leaving::Done), (&departed.stopped, Leaving::Stopped)]
-        {
-            for worker in others(workers) {
-                server.tell_all(&ParameterServerMessage::Leave { worker, why, training: 0 });
+        for (worker, message) in ParameterServerMessage::of_departed(departed, 0) {
+            if Some(worker) != own {
+                self.inner.parts.server.tell_all(&message);
             }
-        }
-        for worker in others(&departed.lost) {
-            server.tell_all(&ParameterServerMessage::Lost { worker });
         }
     }
 
