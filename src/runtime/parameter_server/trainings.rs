@@ -207,7 +207,13 @@ impl Trainings {
     }
 
     /// Tells the task of a worker, which has just begun to use this task, if this is a parameter
-    /// server that was asked to stop: the worker may have been away then.
+    /// server that was asked to stop.
+    ///
+    /// All were told at the request, and those that are lost are told again (`Server::broadcast`).
+    /// Why that is not enough: who has said goodbye is told nothing more, or this task would wait
+    /// for it to come back; its next life has not heard. Why not this alone: another parameter
+    /// server, an evaluator, a helper, and a worker that has ended and waits for the chief begin
+    /// nothing here.
     pub(super) fn tell_of_own_stop(&self, task: PeerId) {
         let training = &self.link.actors.training;
         let is_server = || self.link.name(self.link.local()).is_parameter_server();

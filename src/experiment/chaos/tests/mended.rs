@@ -319,6 +319,15 @@ const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
         r#"[{ at = "28586us", crash = "worker:0", restart_after = "138652us" },
             { at = "136238us", crash = "ps:2", restart_after = "16403us" }]"#,
     ),
+    // A worker that had said goodbye came back to a parameter server that was asked to stop, and
+    // trained on to the end of a training that the others had left.
+    (
+        &["cluster.ps=3"],
+        "local SGD, weights",
+        r#"[{ at = "0us", freeze = "worker:1", for = "4900ms" },
+            { at = "6876us", stop = "ps:1", restart_after = "2500ms" },
+            { at = "22800us", stop = "worker:2", restart_after = "20ms" }]"#,
+    ),
     // A restore waited for the second task of a dead replica.
     (
         &["cluster.worker=6", "replicas={worker={tasks=2}}", SOFTMAX],
@@ -406,6 +415,18 @@ fn a_task_that_helps_a_worker_and_is_gone_for_good_is_named_in_a_minute() {
     assert_eq!(error.code, Code::Unavailable);
     assert!(error.message.contains("no answer from worker:3"), "{error}");
     assert!(outcome.ended < Time::ZERO.after(Duration::from_secs(80)), "{}", outcome.ended);
+}
+
+#[test]
+fn a_parameter_server_that_was_cut_off_from_one_that_stops_ends_with_it_later() {
+    let chaos = include_str!("../../../../sims/chaos.toml");
+    let faults = r#"[{ at = "0us", crash = "worker:3", restart_after = "20ms" },
+                     { at = "2622us", partition = ["ps:1", "ps:0"], for = "2500ms" },
+                     { at = "8112us", stop = "ps:1", restart_after = "300ms" }]"#;
+    let settings = ["cluster.worker=6", "replicas={worker={tasks=2}}", SOFTMAX];
+    let trials = experiment(chaos, &settings, "2-batch-sync", faults).trials().unwrap();
+    let result = trials[0].simulate(&train).outcome.result;
+    assert!(result.is_ok(), "no value of another training is left: {result:?}");
 }
 
 #[test]
