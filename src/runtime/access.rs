@@ -155,6 +155,11 @@ impl Access {
         self.peers.borrow().get(peer.0 as usize).is_some_and(Option::is_some)
     }
 
+    /// The incarnation of `peer` that this task has met last.
+    pub(crate) fn incarnation(&self, peer: PeerId) -> Option<u64> {
+        self.transport.as_ref()?.upgrade()?.peers().incarnation(peer)
+    }
+
     /// Notes that `master` is `peer`'s.
     pub(crate) fn own(&self, master: u64, peer: PeerId) {
         self.masters.borrow_mut().insert(master, peer);

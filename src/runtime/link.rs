@@ -204,7 +204,7 @@ impl Actors {
                 tell(&self.worker, WorkerMail::FromPeer { from, message });
             }
             PeerMessage::ParameterServer(message) => {
-                self.training.note(from, &message);
+                self.training.note(from, self.access.incarnation(from), &message);
                 tell(&self.parameter_server, ParameterServerMail::FromPeer { from, message });
             }
             PeerMessage::Client(message) => self.remotes.deliver(from, message),

@@ -31,8 +31,8 @@ pub(crate) struct TrainingState {
     ended: Cell<u32>,
     /// Whether this task is to take no more steps, whatever the others do.
     stop_requested: Cell<bool>,
-    /// The parameter server that was asked to stop, if one was.
-    stopping: Cell<Option<PeerId>>,
+    /// The parameter server that was asked to stop, if one was, and the incarnation that was.
+    stopping: Cell<Option<(PeerId, Option<u64>)>>,
     /// Why worker 0 takes no more steps, if it has said so.
     chief_left: Cell<Option<Leaving>>,
     /// Whether the chief is lost, in a training with lasting checkpoints.
@@ -174,7 +174,22 @@ impl TrainingState {
 
     /// The parameter server that was asked to stop, if one was.
     pub(super) fn stopping(&self) -> Option<PeerId> {
-        self.stopping.get()
+        self.stopping.get().map(|(peer, _)| peer)
+    }
+
+    /// Forgets that a parameter server was asked to stop, if another life of it has come since:
+    /// `incarnation` says which life of a peer this task has met last.
+    pub(super) fn forget_past_stop(&self, incarnation: impl Fn(PeerId) -> Option<u64>) {
+        let has_come = |(peer, asked): (PeerId, _)| incarnation(peer) != asked;
+        if self.stopping.get().is_some_and(has_come) {
+            self.stopping.set(None);
+        }
+    }
+
+    /// Forgets that a parameter server was asked to stop: the training has ended since, and not by
+    /// that.
+    pub(crate) fn forget_stop(&self) {
+        self.stopping.set(None);
     }
 
     /// Why worker 0 takes no more steps, if it has said so.
@@ -337,8 +352,14 @@ impl TrainingState {
         partners[index] = true;
     }
 
-    /// Notes what the task's program asks about its training.
-    pub(super) fn note(&self, from: PeerId, message: &ParameterServerMessage) {
+    /// Notes what the task's program asks about its training, as `from`, in its life `incarnation`,
+    /// tells it.
+    pub(super) fn note(
+        &self,
+        from: PeerId,
+        incarnation: Option<u64>,
+        message: &ParameterServerMessage,
+    ) {
         let is_past = |training: u32| (1..self.number()).contains(&training);
         match message {
             ParameterServerMessage::TrainingOver { training } if !is_past(*training) => {
@@ -365,7 +386,7 @@ impl TrainingState {
                 self.news.come();
             }
             ParameterServerMessage::Stopping => {
-                self.stopping.set(Some(from));
+                self.stopping.set(Some((from, incarnation)));
                 self.news.come();
             }
             ParameterServerMessage::Leave { .. }

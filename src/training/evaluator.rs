@@ -140,7 +140,11 @@ impl Evaluator {
                 None => self.pause_until_next_look().await?,
             }
         }
-        self.task.server().training().begin(); // what ended is not the end of another training
+        let training = self.task.server().training();
+        if training.chief_left() != Some(Leaving::Stopped) {
+            training.forget_stop(); // the next lives of all have come to the end since
+        }
+        training.begin(); // what ended is not the end of another training
         match self.last {
             None if !self.is_stopped() => {
                 let message = "the training has ended, and there is no whole checkpoint of it that \

@@ -104,7 +104,11 @@ impl ParameterServer {
         is_cut_off: bool,
     ) {
         if self.trainings.flushed(from, number, progress) && is_cut_off {
-            self.link.actors.training.note(from, &self.trainings.over());
+            self.link.actors.training.note(
+                from,
+                self.link.incarnation(from),
+                &self.trainings.over(),
+            );
             self.hear_of_the_end(from, self.trainings.members.number());
         }
     }

@@ -47,6 +47,11 @@ impl Server {
         Some(self.link.name(peer)).filter(|_| !self.training().is_over())
     }
 
+    /// Forgets that a parameter server was asked to stop, if this task has met its next life.
+    pub(crate) fn forget_past_stop(&self) {
+        self.actors.training.forget_past_stop(|peer| self.link.incarnation(peer));
+    }
+
     /// Whether this task has been connected to any other task.
     pub(crate) fn has_met_others(&self) -> bool {
         let mut others = self.def.cluster.tasks().filter(|task| task != self.task());

@@ -17,6 +17,8 @@ pub(super) async fn create(
 ) -> Result<Created> {
     let mut root = None;
     loop {
+        // One that has stopped and come back is there for this session.
+        task.server().forget_past_stop();
         // No step would follow; and the others, which are asked to stop too, may be gone.
         let own = Some(task.name()).filter(|_| task.server().training().is_stop_requested());
         if let Some(asked) = own.cloned().or_else(|| task.server().stopping()) {

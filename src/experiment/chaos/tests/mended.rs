@@ -438,3 +438,14 @@ fn a_restore_waits_for_no_dead_evaluator() {
     try_again(5, &["cluster.evaluator=1", &directory, SOFTMAX], "sync", faults);
     let _it_may_never_have_been_made = std::fs::remove_dir_all(folder);
 }
+
+#[test]
+fn an_evaluator_ends_with_the_training_though_it_has_outlived_a_stop_of_a_parameter_server() {
+    let folder = std::env::temp_dir().join(format!("trainyard-stopped-{}", std::process::id()));
+    let directory = format!("checkpoint.directory={:?}", folder.display().to_string());
+    // No worker has begun to train before all are asked to stop, so that none says it leaves.
+    let faults = r#"[{ at = "0us", freeze = "ps:0", for = "100ms" },
+                     { at = "2939us", stop = "ps:1", restart_after = "500us" }]"#;
+    try_again(5, &["cluster.evaluator=1", &directory, SOFTMAX], "async", faults);
+    let _it_may_never_have_been_made = std::fs::remove_dir_all(folder);
+}
