@@ -21,8 +21,24 @@ pub(super) struct Timeline<'a> {
 impl Timeline<'_> {
     /// The time at which the last fault has passed.
     pub(super) fn end(&self) -> Time {
-        let end = |fault: &Fault| begins(fault).after(lasts(&fault.kind));
+        let end = |fault: &Fault| {
+            let pause = self.pause(fault).unwrap_or_default();
+            begins(fault).after(lasts(&fault.kind).max(pause))
+        };
         self.faults.iter().map(end).max().unwrap_or_default()
+    }
+
+    /// The longest time after which the task that `fault` crashes starts again; none if it may be
+    /// gone for good. A crash amid a stop of the task starts it again as the stop says; but whether
+    /// that had ended it already is not known.
+    fn pause(&self, fault: &Fault) -> Option<Duration> {
+        let FaultKind::Crash { task: crashed, restart_after } = &fault.kind else { return None };
+        let of_stop = |other: &Fault| match &other.kind {
+            FaultKind::Stop { task, restart_after } if task == crashed => *restart_after,
+            _ => None,
+        };
+        let before = self.faults.iter().filter(|other| begins(other) <= begins(fault));
+        restart_after.map(|own| before.filter_map(of_stop).fold(own, Duration::max))
     }
 
     /// Whether one of the faults is of a kind that `is_meant`.
@@ -75,7 +91,7 @@ impl Timeline<'_> {
     fn absences(&self, worker: &TaskName) -> Vec<Duration> {
         let servers: Vec<TaskName> =
             self.trial.cluster.spec.tasks().filter(TaskName::is_parameter_server).collect();
-        self.spans(|kind| match kind {
+        self.spans(|fault| match &fault.kind {
             FaultKind::Freeze { task, lasts } if task == worker => Some(*lasts),
             kind => servers.iter().find_map(|server| self.cut(kind, worker, server)),
         })
@@ -99,11 +115,11 @@ impl Timeline<'_> {
 
     /// How long those of the faults last that have a length by `lasts`. They count as one if they
     /// overlap, or follow each other within the time that a connection takes.
-    fn spans(&self, lasts: impl Fn(&FaultKind) -> Option<Duration>) -> Vec<Duration> {
+    fn spans(&self, lasts: impl Fn(&Fault) -> Option<Duration>) -> Vec<Duration> {
         const CONNECTING: Duration = Duration::from_millis(200);
         let span = |fault: &Fault| {
             let from = begins(fault);
-            Some((from, from.after(lasts(&fault.kind)?).after(CONNECTING)))
+            Some((from, from.after(lasts(fault)?).after(CONNECTING)))
         };
         let mut all: Vec<(Time, Time)> = self.faults.iter().filter_map(span).collect();
         all.sort();
@@ -171,8 +187,8 @@ impl Timeline<'_> {
         let chief_dies = self.deaths().any(|(task, _)| is_chief(task));
         let one_is_gone = || self.deaths().any(|(_, restart_after)| restart_after.is_none());
         let helpers_part = || {
-            self.outlasts_recovery(|kind, one, other| {
-                self.cut(kind, one, other).filter(|_| !is_chief(one) && !is_chief(other))
+            self.outlasts_recovery(|fault, one, other| {
+                self.cut(&fault.kind, one, other).filter(|_| !is_chief(one) && !is_chief(other))
             })
         };
         chief_dies && (one_is_gone() || self.parts_for_long()) || helpers_part()
@@ -181,10 +197,8 @@ impl Timeline<'_> {
     /// Whether two tasks, of which one needs the other, are apart for longer than a lost task is
     /// waited for.
     fn parts_for_long(&self) -> bool {
-        self.outlasts_recovery(|kind, one, other| match kind {
-            FaultKind::Crash { task, restart_after } if task == one || task == other => {
-                *restart_after
-            }
+        self.outlasts_recovery(|fault, one, other| match &fault.kind {
+            FaultKind::Crash { task, .. } if task == one || task == other => self.pause(fault),
             FaultKind::Stop { task, restart_after } if task == one || task == other => {
                 Some(STOP_GRACE + (*restart_after)?)
             }
@@ -197,12 +211,12 @@ impl Timeline<'_> {
     /// last longer than a lost task is waited for.
     fn outlasts_recovery(
         &self,
-        apart: impl Fn(&FaultKind, &TaskName, &TaskName) -> Option<Duration>,
+        apart: impl Fn(&Fault, &TaskName, &TaskName) -> Option<Duration>,
     ) -> bool {
         let tasks: Vec<TaskName> = self.trial.cluster.spec.tasks().collect();
         let recovery = self.trial.settings.patience.recovery;
         let is_long = |one, other| {
-            let spans = || self.spans(|kind| apart(kind, one, other));
+            let spans = || self.spans(|fault| apart(fault, one, other));
             self.need_each_other(one, other) && spans().iter().any(|span| *span >= recovery)
         };
         let mut pairs = tasks.iter().enumerate();

@@ -65,6 +65,32 @@ fn a_training_ends_where_a_task_that_it_needs_is_away_for_longer_than_it_waits()
 }
 
 #[test]
+fn a_task_that_crashes_amid_a_stop_may_be_away_for_as_long_as_the_stop_says() {
+    let text = "[cluster]\nps = 1\nworker = 2\n[checkpoint]\nevery_steps = 10\n\
+                [network]\nrecovery = \"20s\"\n[[run]]\nmode = \"sync\"";
+    let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let at = |millis| Trigger::Time(Time::ZERO.after(Duration::from_millis(millis)));
+    let server = TaskName::new("ps", 0);
+    let stop = |task: &TaskName, seconds| {
+        let (task, restart_after) = (task.clone(), Some(Duration::from_secs(seconds)));
+        Fault { at: at(1), kind: FaultKind::Stop { task, restart_after } }
+    };
+    // It stood still, so that the stop had yet to reach it.
+    let (task, lasts) = (server.clone(), Duration::from_secs(15));
+    let freeze = Fault { at: at(0), kind: FaultKind::Freeze { task, lasts } };
+    let crash = Fault { at: at(14_000), ..crash(server.clone(), Some(1)) };
+    let of = |stop| [freeze.clone(), stop, crash.clone()];
+    for (seconds, is_late) in [(2, false), (9, true)] {
+        let faults = of(stop(&server, seconds));
+        assert_eq!(breaks(&trial, &server, &faults), !is_late, "back after {seconds} s");
+    }
+    let of_another = of(stop(&worker(1), 9));
+    assert!(breaks(&trial, &server, &of_another));
+    let end = |stop| Timeline { faults: &of(stop), trial: &trial }.end();
+    assert_eq!(end(stop(&server, 9)), Time::ZERO.after(Duration::from_secs(23)));
+}
+
+#[test]
 fn a_stop_excuses_a_lost_step_only_beside_another_fault_and_other_weights_always() {
     let text = "[cluster]\nps = 1\nworker = 2\n[[run]]\nmode = \"sync\"";
     let trial = &Experiment::parse(text).unwrap().trials().unwrap().remove(0);
