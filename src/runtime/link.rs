@@ -24,6 +24,12 @@ use crate::runtime::spare::Spare;
 use crate::runtime::state::{Served, StateRequest};
 use crate::runtime::training_state::TrainingState;
 
+/// What a kept list of requests, or of their answers, has room for at most: one for each variable of
+/// most models.
+const KEPT_REQUESTS: usize = 256;
+/// The same of a list of messages. A simulation has thousands of tasks with some of these.
+const KEPT_MESSAGES: usize = 8;
+
 /// The way from one of a task's actors to all others, of this task and of the cluster.
 ///
 /// Messages to other tasks wait until [`Link::flush`]: all that an actor sends to one task in one
@@ -177,9 +183,9 @@ impl Actors {
             parameter_server: Address::new(),
             panics: Rc::default(),
             remotes: RemoteMasters::default(),
-            requests: Spare::default(),
-            served: Spare::default(),
-            envelopes: Spare::default(),
+            requests: Spare::of_at_most(KEPT_REQUESTS),
+            served: Spare::of_at_most(KEPT_REQUESTS),
+            envelopes: Spare::of_at_most(KEPT_MESSAGES),
         }
     }
 
@@ -221,7 +227,7 @@ impl Inbox<PeerMessage> for Actors {
         for message in messages.drain(..).filter(|one| self.access.admits(from, one)) {
             self.dispatch(from, message);
         }
-        self.envelopes.give_if_few(messages);
+        self.envelopes.give(messages);
     }
 
     fn broken(&self, panic: &(dyn Any + Send)) {

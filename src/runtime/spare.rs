@@ -2,37 +2,33 @@
 
 use std::cell::RefCell;
 
-/// The most messages that a list kept by [`Spare::give_if_few`] has room for.
-const KEPT_CAPACITY: usize = 8;
-/// The most lists that it keeps: a worker sends to several parameter servers in one turn.
+/// The most lists that are kept: a worker sends to several parameter servers in one turn.
 const KEPT_LISTS: usize = 8;
 
-/// Lists that travel in messages and are used again once they are empty.
-pub(crate) struct Spare<T>(RefCell<Vec<Vec<T>>>);
-
-impl<T> Default for Spare<T> {
-    fn default() -> Self {
-        Self(RefCell::default())
-    }
+/// Lists that travel in messages and are used again once they are empty: a few, since many are on
+/// their way at a time where many tasks are served, and none with room for more than `most`.
+pub(crate) struct Spare<T> {
+    lists: RefCell<Vec<Vec<T>>>,
+    most: usize,
 }
 
 impl<T> Spare<T> {
+    /// Keeps lists with room for at most so many.
+    pub(crate) fn of_at_most(most: usize) -> Self {
+        Self { lists: RefCell::default(), most }
+    }
+
     /// An empty list.
     pub(crate) fn take(&self) -> Vec<T> {
-        self.0.borrow_mut().pop().unwrap_or_default()
+        self.lists.borrow_mut().pop().unwrap_or_default()
     }
 
-    /// Empties `list` and keeps it for the next [`Spare::take`].
+    /// Empties `list`, and keeps it for the next [`Spare::take`] if it is short and one of few.
     pub(crate) fn give(&self, mut list: Vec<T>) {
         list.clear();
-        self.0.borrow_mut().push(list);
-    }
-
-    /// As [`Spare::give`], but drops a list that is long, and any beyond the first
-    /// [`KEPT_LISTS`]: of these lists, more can come in than go out.
-    pub(crate) fn give_if_few(&self, list: Vec<T>) {
-        if list.capacity() <= KEPT_CAPACITY && self.0.borrow().len() < KEPT_LISTS {
-            self.give(list);
+        let mut lists = self.lists.borrow_mut();
+        if list.capacity() <= self.most && lists.len() < KEPT_LISTS {
+            lists.push(list);
         }
     }
 }
@@ -43,10 +39,10 @@ mod tests {
 
     #[test]
     fn of_lists_that_more_come_in_than_go_out_a_few_short_ones_are_kept() {
-        let spare = Spare::<u8>::default();
-        spare.give_if_few(Vec::with_capacity(KEPT_CAPACITY + 1));
+        let spare = Spare::<u8>::of_at_most(8);
+        spare.give(Vec::with_capacity(9));
         assert_eq!(spare.take().capacity(), 0, "a long one is dropped");
-        (0..=KEPT_LISTS).for_each(|_| spare.give_if_few(Vec::with_capacity(KEPT_CAPACITY)));
+        (0..=KEPT_LISTS).for_each(|_| spare.give(Vec::with_capacity(8)));
         let kept = std::iter::from_fn(|| Some(spare.take()).filter(|list| list.capacity() > 0));
         assert_eq!(kept.count(), KEPT_LISTS);
     }
