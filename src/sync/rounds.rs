@@ -130,6 +130,11 @@ impl Rounds {
         effects
     }
 
+    /// Stops all who compute and may be stopped.
+    fn stop_all(&mut self) -> impl Iterator<Item = Effect> + use<> {
+        self.stop_late(u64::MAX)
+    }
+
     /// Stops those who compute from the version `last` or an older one.
     fn stop_late(&mut self, last: u64) -> impl Iterator<Item = Effect> + use<> {
         let is_late = |version: u64| version <= last;
@@ -195,7 +200,8 @@ impl Policy for Rounds {
     ///
     /// A worker that leaves in good order may be the first to see the end of the training. Each of
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
-    /// for it, too: else the training would end with an update too many, of too few gradients.
+    /// for it, too: else the training would end with an update too many, of too few gradients. Who
+    /// may be stopped is, and need not end its step first.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
         if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
@@ -213,14 +219,17 @@ impl Policy for Rounds {
         if self.rule.voters == Voters::Wait && has_begun && members.has_left(worker) {
             self.informed = Some(self.resting());
             effects.extend(self.drop_open_votes());
+            effects.extend(self.stop_all());
         }
         effects.extend(self.close_if_full(members));
         effects
     }
 
-    /// Gives up the round under way and drops every open vote.
+    /// Gives up the round under way: drops every open vote, and stops who may be stopped.
     fn finish(&mut self) -> Vec<Effect> {
-        self.drop_open_votes()
+        let mut effects = self.drop_open_votes();
+        effects.extend(self.stop_all());
+        effects
     }
 
     /// The workers that wait for the round under way to close: none of their gradients is applied

@@ -45,7 +45,7 @@ impl MonitoredSession {
                 }
                 Err(error) if error.code == Code::Late => {
                     self.report_given_up(started, seen, true);
-                    if self.task.is_asked_to_stop() {
+                    if self.task.has_come_to_the_end() {
                         return Err(self.begun_too_late());
                     }
                     started = self.task.now();

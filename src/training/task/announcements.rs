@@ -68,15 +68,23 @@ impl Task {
         self.is_asked_to_stop() || self.inner.parts.server.training().is_over()
     }
 
+    /// Whether a step that this task takes now would be in vain: the training is over, or the chief
+    /// has taken its last step.
+    pub(in crate::training) fn has_come_to_the_end(&self) -> bool {
+        self.is_training_over() || self.inner.parts.server.training().is_done()
+    }
+
     /// Whether this task, or a parameter server, is to stop before the training's end.
     pub(in crate::training) fn is_asked_to_stop(&self) -> bool {
         let server = &self.inner.parts.server;
         server.training().is_stop_requested() || server.stopping().is_some()
     }
 
-    /// Why this task would take no more steps now, if its session `has_ended` or not.
+    /// Why this task would take no more steps now, if its session `has_ended` or not. What ends
+    /// while the chief is away is in no checkpoint: the next lives of all come to it again.
     pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {
-        let is_over = has_ended || self.inner.parts.server.training().is_over();
+        let training = self.inner.parts.server.training();
+        let is_over = training.is_over() || has_ended && !training.waits_for_checkpoints();
         if is_over || !self.is_asked_to_stop() { Leaving::Done } else { Leaving::Stopped }
     }
 

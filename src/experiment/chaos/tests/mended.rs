@@ -289,6 +289,14 @@ const MENDED_OF_SEEDS: &[(u64, &str, &str)] = &[
         r#"[{ at = "86537us", partition = ["worker:0", "worker:2"], for = "363040us" },
             { at = "228752us", crash = "ps:1", restart_after = "4623us" }]"#,
     ),
+    // A worker made the last round alone, once the chief had saved the one before and stopped, and
+    // took its training for ended.
+    (
+        20,
+        "sync",
+        r#"[{ at = "236672us", crash = "worker:1", restart_after = "20ms" },
+            { at = "278280us", stop = "ps:1", restart_after = "500us" }]"#,
+    ),
 ];
 
 /// Timelines that once broke a promise with other settings: these, the run, and the faults.
