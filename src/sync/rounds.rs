@@ -9,6 +9,9 @@ use super::gradients::{Arrived, Contribution, RoundPosition, Treatment};
 use super::policy::Policy;
 use super::{Effect, Membership};
 
+/// The worker that saves the training.
+const CHIEF: u32 = 0;
+
 /// How a mode makes its rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RoundRule {
@@ -200,8 +203,9 @@ impl Policy for Rounds {
     ///
     /// A worker that leaves in good order may be the first to see the end of the training. Each of
     /// the others has its next vote dropped, and goes on only if what it then learns is not the end
-    /// for it, too: else the training would end with an update too many, of too few gradients. Who
-    /// may be stopped is, and need not end its step first.
+    /// for it, too: else the training would end with an update too many, of too few gradients.
+    ///
+    /// The chief's end is that of all: who may be stopped then is, and need not end its step.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
         if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
@@ -219,6 +223,8 @@ impl Policy for Rounds {
         if self.rule.voters == Voters::Wait && has_begun && members.has_left(worker) {
             self.informed = Some(self.resting());
             effects.extend(self.drop_open_votes());
+        }
+        if worker == CHIEF && members.has_left(worker) {
             effects.extend(self.stop_all());
         }
         effects.extend(self.close_if_full(members));

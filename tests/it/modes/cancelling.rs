@@ -75,6 +75,18 @@ fn every_step_that_is_stopped_is_reported_as_dropped_and_every_round_is_whole() 
 }
 
 #[test]
+fn a_worker_that_is_late_for_the_last_round_does_not_compute_beyond_it() {
+    const STEPS: u64 = 60;
+    for mode in [Mode::Sync { backups: 1, cancel: true }, Mode::KBatchSync { k: 4, cancel: true }] {
+        let training = Simulated::new(1, 8, mode).step_time(Law::Constant { value: 0.01 });
+        let trained = training.slow(7, 100.0).steps(STEPS).run();
+        let ended = trained.steps.iter().map(|step| step.ended.as_secs_f64()).fold(0.0, f64::max);
+        let end = trained.reached(STEPS);
+        assert!(ended < end + 0.001, "{mode}: round {STEPS} closed at {end} s, a step at {ended}");
+    }
+}
+
+#[test]
 fn a_device_that_stops_a_step_is_free_after_the_time_that_the_scenario_says() {
     const STEPS: u64 = 400;
     let cost = Duration::from_millis(20);
