@@ -113,8 +113,10 @@ pub enum Refused {
     /// One of the two refuses the other's certificate.
     Certificate,
     /// They are of two trainings, or have different settings, or speak different versions of the
-    /// protocol; or one has met a later incarnation of the other.
+    /// protocol.
     Run,
+    /// The other has met a later incarnation of this task, which takes its place.
+    Outlived,
 }
 
 /// A task's connection to the others.

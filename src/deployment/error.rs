@@ -108,7 +108,7 @@ impl DeploymentError {
 pub(crate) fn of_unanswered(refused: Option<Refused>) -> ExitCode {
     match refused {
         Some(Refused::Certificate) => ExitCode::CertificateRefused,
-        Some(Refused::Run) => ExitCode::Usage,
+        Some(Refused::Run | Refused::Outlived) => ExitCode::Usage,
         None => ExitCode::Unanswered,
     }
 }

@@ -89,7 +89,7 @@ impl From<Refused> for Code {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Certificate => Self::Unauthenticated,
-            Refused::Run => Self::InvalidArgument,
+            Refused::Run | Refused::Outlived => Self::InvalidArgument,
         }
     }
 }
@@ -97,7 +97,7 @@ impl From<Refused> for Code {
 impl From<Loss> for Code {
     fn from(loss: Loss) -> Self {
         match loss {
-            Loss::Outlived => Refused::Run.into(),
+            Loss::Outlived => Refused::Outlived.into(),
             _ => Self::Unavailable,
         }
     }

@@ -52,21 +52,18 @@ pub(super) fn given_up(root: &Error, why: &str) -> Error {
     Error { message: format!("{}; {why}", root.message), ..root.clone() }
 }
 
-/// The error of a session that could not be opened: `root`, extended by the last `error`. It has
-/// the code of `error` if starting again would end the same way.
-pub(super) fn never_opened(root: &Error, error: Error) -> Error {
+/// The error of a training that has no session after the error `root`, since the last attempt at a
+/// new one ended with `error`: `root`, extended by that. It has the code of `error` if starting
+/// again would end the same way, as where a task is refused, or the checkpoints are damaged.
+/// Otherwise `why` precedes that error.
+pub(super) fn without_session(root: &Error, why: &str, error: Error) -> Error {
     let is_refused =
         matches!(error.code, Code::InvalidArgument | Code::NotFound | Code::Unauthenticated);
     if is_end(&error) || error.code.is_of_storage() || is_refused {
-        return ended_by(root, error);
+        let task = error.task.or_else(|| root.task.clone());
+        return Error { code: error.code, task, ..given_up(root, &error.message) };
     }
-    given_up(root, &format!("then {error}"))
-}
-
-/// `root`, extended by the `error` that no new session mends, with the code of that.
-pub(super) fn ended_by(root: &Error, error: Error) -> Error {
-    let task = error.task.or_else(|| root.task.clone());
-    Error { code: error.code, task, ..given_up(root, &error.message) }
+    given_up(root, &format!("{why}{error}"))
 }
 
 /// The error of a training that has lost `what` after the error `root`. Trying again does not help;
@@ -144,21 +141,29 @@ mod tests {
             (Code::Unavailable, "ps:0 was lost; no luck")
         );
         let lost = || Error::new(Code::VariablesLost, "gone").on(&TaskName::new("ps", 1));
-        let error = never_opened(&root, lost());
+        let error = without_session(&root, "then ", lost());
         assert_eq!((error.code, error.task.clone()), (Code::VariablesLost, lost().task));
         assert_eq!(error.message, "ps:0 was lost; gone");
-        let error = never_opened(&root, Error::new(Code::InvalidArgument, "refused"));
-        assert_eq!(
-            (error.code, &*error.message),
-            (Code::InvalidArgument, "ps:0 was lost; refused")
-        );
-        let error = never_opened(&root, Error::new(Code::NotFound, "the checkpoint has no `v`"));
-        assert_eq!(error.code, Code::NotFound, "nor has it when the task is started again");
-        let error = never_opened(&root, Error::new(Code::DeadlineExceeded, "too late"));
+        let error = without_session(&root, "then ", Error::new(Code::DeadlineExceeded, "too late"));
         assert_eq!(error.code, Code::Unavailable);
         assert_eq!(error.message, "ps:0 was lost; then DeadlineExceeded: too late");
         let error = ended_behind(Some(root), 12, 8);
         assert!(error.message.starts_with("ps:0 was lost; the training had reached step 12"));
         assert_eq!(error.code, Code::WorkersLeft);
+    }
+
+    #[test]
+    fn who_is_refused_or_finds_no_good_checkpoint_ends_with_the_code_of_that() {
+        let root = Error::new(Code::Unavailable, "ps:0 was lost");
+        for code in [
+            Code::InvalidArgument,
+            Code::Unauthenticated,
+            Code::NotFound,
+            Code::DataLoss,
+            Code::Unwritable,
+        ] {
+            let error = without_session(&root, "then ", Error::new(code, "no"));
+            assert_eq!((error.code, &*error.message), (code, "ps:0 was lost; no"));
+        }
     }
 }

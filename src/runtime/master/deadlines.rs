@@ -54,7 +54,9 @@ impl Master {
         let now = self.clock.now();
         let limited = self.limited();
         for (step, deadline, waits_for) in &limited {
-            if *deadline <= now || self.refused(waits_for).is_some() || self.is_hopeless(waits_for)
+            if *deadline <= now
+                || self.is_refused_for_good(waits_for)
+                || self.is_hopeless(waits_for)
             {
                 self.deadline_reached(*step);
             } else if step.number < alarm.since && !self.is_to_stop() {
@@ -214,6 +216,16 @@ impl Master {
     /// Why there never will be a way to one of `peers`, if that is so.
     fn refused(&self, peers: &[PeerId]) -> Option<Refused> {
         peers.iter().find_map(|peer| self.link.obstacle(*peer)?.refused)
+    }
+
+    /// Whether no wait for `peers` helps, however long: one that this task has met before may come
+    /// back as it was, unless it says that it has met a later incarnation of this task.
+    fn is_refused_for_good(&self, peers: &[PeerId]) -> bool {
+        peers.iter().any(|peer| match self.refused(&[*peer]) {
+            Some(Refused::Outlived) => true,
+            Some(_) => self.link.incarnation(*peer).is_none(),
+            None => false,
+        })
     }
 
     /// The first task of the cluster that this one refuses, or that refuses this one, and why.

@@ -10,11 +10,14 @@ use crate::units::Time;
 
 use super::super::own_values::OwnVariables;
 use super::super::record::{Fact, StepStats};
-use super::super::recovery::{ended_by, given_up, is_end, is_mendable};
+use super::super::recovery::{given_up, is_end, is_mendable, without_session};
 use super::super::run_options::RunOptions;
 use super::super::session::RequestedStep;
 use super::super::session_creator::Created;
 use super::MonitoredSession;
+
+/// What precedes the error of a new session that was waited for in vain.
+const NOT_BACK: &str = "not back in `network.recovery`: ";
 
 impl MonitoredSession {
     /// Takes a step that has been asked for since `started`, again with a new session if a task was
@@ -134,8 +137,7 @@ impl MonitoredSession {
     ///
     /// # Errors
     /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
-    /// with the code `DataLoss` if the checkpoints are damaged, and `Unwritable` if none can be
-    /// written.
+    /// with the code of what a new session ended with, if starting again would end the same way.
     pub(super) fn recover(
         &mut self,
         root: Error,
@@ -175,16 +177,7 @@ impl MonitoredSession {
                     tracing::warn!(%error, "the new session is lost too")
                 }
                 Err(error) if is_end(&error) => return Err(error),
-                Err(error) if error.code.is_of_storage() => {
-                    // Whoever starts again finds the same checkpoints.
-                    return Err(ended_by(&root, error));
-                }
-                Err(error) => {
-                    return Err(given_up(
-                        &root,
-                        &format!("not back in `network.recovery`: {error}"),
-                    ));
-                }
+                Err(error) => return Err(without_session(&root, NOT_BACK, error)),
             }
         }
     }

@@ -2,9 +2,12 @@
 
 use crate::runtime::{Code, Error, Result};
 
-use super::super::recovery::{Tries, is_mendable, never_opened};
+use super::super::recovery::{Tries, is_mendable, without_session};
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::task::Task;
+
+/// What precedes a later error than the first.
+const THEN: &str = "then ";
 
 /// Creates the first session, trying again as long as that can help.
 ///
@@ -25,7 +28,10 @@ pub(super) async fn create(
             let name = task.name();
             let message = format!("{asked} was asked to stop before {name} had begun to train");
             let stopped = Error::new(Code::Cancelled, message);
-            return Err(root.map_or(stopped.clone(), |root| never_opened(&root, stopped)));
+            return Err(match root {
+                Some(root) => without_session(&root, THEN, stopped),
+                None => stopped,
+            });
         }
         let error = match creator.create().await {
             Ok(created) => return Ok(created),
@@ -38,7 +44,8 @@ pub(super) async fn create(
         root.take_if(|root: &mut Error| root.code == Code::FailedPrecondition);
         let root: &mut Error = root.get_or_insert(error.clone());
         let Some(pause) = pause else {
-            return Err(if *root == error { error } else { never_opened(root, error) });
+            let is_first = *root == error;
+            return Err(if is_first { error } else { without_session(root, THEN, error) });
         };
         tracing::warn!(%error, ?pause, "the session can't be opened; trying again");
         task.sleep(pause).await;

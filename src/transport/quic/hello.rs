@@ -196,8 +196,10 @@ impl Refusal {
     /// Why dialing again does not help, if it does not.
     pub(super) fn refused(&self) -> Option<Refused> {
         let closed = |error: &ConnectionError| {
-            matches!(error, ConnectionError::ApplicationClosed(closed)
-                if [Close::OtherRun, Close::Outlived].map(Close::code).contains(&closed.error_code))
+            let ConnectionError::ApplicationClosed(closed) = error else { return None };
+            let is_for = |close: Close| closed.error_code == close.code();
+            let outlived = is_for(Close::Outlived).then_some(Refused::Outlived);
+            outlived.or_else(|| is_for(Close::OtherRun).then_some(Refused::Run))
         };
         match self {
             Self::Name(_) => Some(Refused::Certificate),
@@ -205,12 +207,10 @@ impl Refusal {
             Self::Connection(error) => match alert(error) {
                 Some((_, Alert::NoCommonProtocol)) => Some(Refused::Run),
                 Some(_) => Some(Refused::Certificate),
-                None => closed(error).then_some(Refused::Run),
+                None => closed(error),
             },
             Self::Read(quinn::ReadError::ConnectionLost(error))
-            | Self::Write(quinn::WriteError::ConnectionLost(error)) => {
-                closed(error).then_some(Refused::Run)
-            }
+            | Self::Write(quinn::WriteError::ConnectionLost(error)) => closed(error),
             _ => None,
         }
     }

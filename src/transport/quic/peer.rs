@@ -187,7 +187,7 @@ impl<M: Payload> Peer<M> {
         let is_again = links.iter().any(|link| link.side == side);
         self.state.borrow_mut().incarnation = Some(hello.incarnation);
         if has_restarted && !links.is_empty() {
-            self.lose(node, Loss::Restarted, Close::Lost);
+            self.lose(node, Loss::Restarted, Close::Outlived);
         } else if !links.is_empty() && (is_again || hello.epoch > self.epoch()) {
             self.lose(node, Loss::Silent, Close::Lost);
         }
@@ -239,6 +239,9 @@ impl<M: Payload> Peer<M> {
             state.queue.clear();
             state.waiting = 0;
             state.has_stopped = loss == Loss::Stopped;
+            if loss == Loss::Outlived {
+                state.refusal = Some((Refused::Outlived, loss.to_string()));
+            }
             std::mem::take(&mut state.links)
         };
         for link in &links {

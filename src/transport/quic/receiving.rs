@@ -250,6 +250,6 @@ mod tests {
         assert_eq!(meaning(&closed(Close::Outlived)), Loss::Outlived);
         assert_eq!(meaning(&closed(Close::Lost)), Loss::Silent);
         let refused = Refusal::Connection(closed(Close::Outlived)).refused();
-        assert_eq!(refused, Some(crate::transport::Refused::Run));
+        assert_eq!(refused, Some(crate::transport::Refused::Outlived));
     }
 }

@@ -4,6 +4,7 @@
 mod all_reduce;
 mod ends;
 mod own_values;
+mod refusals;
 mod results;
 mod session_master;
 mod statuses;

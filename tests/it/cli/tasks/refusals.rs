@@ -1,0 +1,71 @@
+//! Tasks that are refused after their training has begun: they end with the code of the refusal,
+//! which no restart mends, once who refuses them has been waited for in vain.
+
+use super::waits::endless;
+use super::*;
+use crate::support::binary::free_address;
+
+/// Two workers of `tasks`, whose training was under way when its parameter server was killed.
+fn workers_without_a_server(tasks: &ThreeTasks) -> [Running; 2] {
+    let (ps, workers) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_both_train();
+    drop(ps); // kills it
+    workers
+}
+
+#[test]
+fn workers_whose_parameter_server_comes_back_with_another_runs_certificates_end_with_11() {
+    let (ours, theirs) =
+        (ThreeTasks::new("refusals_ours", &endless("2s")), with_certificates("refusals_theirs"));
+    let workers = workers_without_a_server(&ours);
+    let _ps = run(&theirs, &ours.scenario, &ours.config("ps", 0));
+    for worker in workers.map(Running::end) {
+        assert_eq!(worker.code, 11, "{}", worker.err);
+        let last = worker.err.lines().last().unwrap_or_default();
+        for part in ["ps:0 was lost", "ps:0 (its certificate is not one of this run"] {
+            assert!(last.contains(part), "{}", worker.err);
+        }
+    }
+}
+
+#[test]
+fn workers_whose_parameter_server_comes_back_with_other_settings_end_with_2() {
+    let tasks = ThreeTasks::new("refusals_settings", &endless("2s"));
+    let workers = workers_without_a_server(&tasks);
+    let _ps = tasks.start_with("ps", 0, &["--set", "program.batch=16"]);
+    for worker in workers.map(Running::end) {
+        assert_eq!(worker.code, 2, "{}", worker.err);
+        let last = worker.err.lines().last().unwrap_or_default();
+        assert!(last.contains("start both with the same scenario"), "{}", worker.err);
+    }
+}
+
+#[test]
+fn a_worker_that_refuses_who_comes_back_goes_on_with_the_right_one_if_that_comes_in_time() {
+    let saving = "[checkpoint]\nevery_steps = 5\ndirectory = 'saved'\n";
+    let tasks = ThreeTasks::new("refusals_mended", &(endless("40s") + saving));
+    let [mut chief, _other] = workers_without_a_server(&tasks);
+    let wrong = tasks.start_with("ps", 0, &["--set", "program.batch=16"]);
+    chief.line_with("program.batch = 16: start both with the same scenario");
+    let notice = chief.line_with("step "); // after ten seconds
+    assert!(notice.contains(" waits for ps:0 ("), "{notice}");
+    drop(wrong);
+    let _ps = tasks.start("ps", 0);
+    chief.line_with("restoring");
+}
+
+#[test]
+fn a_task_that_was_started_twice_is_displaced_by_the_later_one_and_ends_with_2() {
+    let tasks = ThreeTasks::new("refusals_twice", &endless("20s"));
+    let (_ps, first) = (tasks.start("ps", 0), tasks.start("worker", 0));
+    tasks.until_it_trains(0);
+    let mut elsewhere = tasks.config("worker", 0);
+    elsewhere["cluster"]["worker"][0] = json!(free_address());
+    let mut second = run(&tasks.folder, &tasks.scenario, &elsewhere);
+    let first = first.end();
+    assert_eq!(first.code, 2, "{}", first.err);
+    let last = first.err.lines().last().unwrap_or_default();
+    let says = "ps:0 was lost, a later incarnation of this task has connected to it";
+    assert!(last.contains(says), "{}", first.err);
+    second.line_with(" steps, ");
+}
