@@ -27,6 +27,7 @@ mod handshakes;
 mod hello;
 mod lanes;
 mod node;
+mod mistaken;
 mod peer;
 mod peer_connection;
 mod priorities;

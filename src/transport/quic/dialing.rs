@@ -7,14 +7,13 @@ use std::time::Duration;
 use quinn::{Connection, ConnectionError};
 
 use super::super::Payload;
-use super::super::certificates::{task_domain, task_of_domain};
+use super::super::certificates::task_domain;
 use super::hello::{Close, Refusal, introduce, listen};
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::{PeerConnection, Side};
 use super::settings::{FIRST_PATIENCE, is_loopback};
-use super::{receiving, sending};
-use crate::cluster::TaskName;
+use super::{mistaken, receiving, sending};
 
 /// The wait between a failure and the next attempt: the first one and the longest. It doubles in
 /// between.
@@ -109,22 +108,13 @@ async fn shake_hands<M: Payload>(
         domain.as_ref(),
     )?;
     let connected = connecting.await;
-    connected.map_err(|error| match other_task(&error) {
+    connected.map_err(|error| match mistaken::found(&error) {
         Some(found) => {
             let (address, wanted) = (host_and_port.to_owned(), peer.name.clone());
             Refusal::OtherTask { address, found, wanted }
         }
         None => error.into(),
     })
-}
-
-/// The task of this run that has answered in place of the one that was dialed, if that is why there
-/// is no connection. QUIC keeps only the words of rustls, which lists the names in the certificate.
-fn other_task(error: &ConnectionError) -> Option<TaskName> {
-    let ConnectionError::TransportError(error) = error else { return None };
-    let (_, names) = error.reason.split_once("certificate not valid for name")?;
-    let (_, names) = names.split_once("valid for ")?;
-    names.split('"').skip(1).step_by(2).find_map(task_of_domain)
 }
 
 /// An address of `host_and_port` that this task's socket can reach. Each attempt takes another, as

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
 use super::super::{ASKER, Refused};
 use super::RunId;
+use super::mistaken;
 use super::priorities::open_small;
 use crate::cluster::{ClusterSpec, TaskName};
 
@@ -177,18 +178,23 @@ impl Refusal {
     }
 
     /// The reason in the words of the end that was dialed from `address`. Whoever dials may have
-    /// any certificate, and know another authority than all tasks of the run: that this task's is
-    /// at fault does not follow.
+    /// any certificate, know another authority than all tasks of the run, and take this task for
+    /// another: that this task's certificate is at fault does not follow.
     pub(super) fn of_dialed(&self, address: IpAddr) -> String {
-        match self {
-            Self::Connection(error @ ConnectionError::ConnectionClosed(_))
-                if alert(error).is_some_and(|(_, alert)| alert == Alert::OtherAuthority) =>
-            {
-                format!(
-                    "who dialed from {address} does not trust this run's authority: it, or this \
-                     task, has another run's certificates: {error}"
-                )
-            }
+        let Self::Connection(error @ ConnectionError::ConnectionClosed(_)) = self else {
+            return self.to_string();
+        };
+        if let Some(wanted) = mistaken::wanted(error) {
+            return format!(
+                "who dialed from {address} took this task for another ({wanted}): the address, or \
+                 the order of the addresses, is wrong there"
+            );
+        }
+        match alert(error) {
+            Some((_, Alert::OtherAuthority)) => format!(
+                "who dialed from {address} does not trust this run's authority: it, or this task, \
+                 has another run's certificates: {error}"
+            ),
             _ => self.to_string(),
         }
     }

@@ -178,6 +178,9 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let said = status("worker:0", "tasks");
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
     assert!(said.err.contains(&format!("{ps} is ps:0, not worker:0")), "{}", said.err);
+    tasks.until_the_server_says("took this task for another (worker:0)");
+    let after = status("ps:0", "tasks").out;
+    assert!(!after.contains("this task's certificate"), "it is the right one: {after}");
 }
 
 #[test]
