@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::busy_poll;
+use super::network::Message;
 use super::seated::{Seated, take_seat};
 use super::stop::StopRequest;
 use super::{DeploymentError, ExitCode, Seat};
@@ -22,7 +23,7 @@ use crate::live::Board;
 use crate::runtime::{self, Code, Encoding, Error, STOP_GRACE, Server, Traffic, program_panicked};
 use crate::say::say;
 use crate::tape::TapeWriter;
-use crate::transport::Refused;
+use crate::transport::{Quic, Refused};
 use crate::units::Time;
 
 /// The time limit for sending the last messages.
@@ -118,10 +119,10 @@ where
         Either::Right((code, _)) => (drain(&server, running).await, Some(code)),
     };
     let result = result.map_err(|error| server.broken().unwrap_or(error));
-    let result = result.map_err(|error| match quic.other_run() {
-        Some(why) if error.code == Code::Unanswered => of_other_run(error, &why),
-        _ => error,
-    });
+    let result = match result {
+        Err(error) if error.code == Code::Unanswered => Err(with_refused(error, &quic).await),
+        result => result,
+    };
     // A request that came at the very end has stopped nothing.
     let is_done = matches!(result, Ok(Some(_))) && server.training().is_done();
     let stopped = match is_done {
@@ -160,10 +161,17 @@ async fn drain<T>(
     Ok(None)
 }
 
-/// The `error` of a task that nobody has answered, where another one came and was refused.
-fn of_other_run(error: Error, why: &str) -> Error {
-    let message = format!("{}; {why}", error.message);
-    Error { code: Refused::Run.into(), message, ..error }
+/// The `error` of a task that nobody has answered, with why another that came was refused, if one
+/// was. The code is that of the refusal if that was a task of the cluster, or came from the address
+/// of one: nobody else is to change how a task ends.
+async fn with_refused(error: Error, quic: &Quic<Message>) -> Error {
+    let (why, code) = match (quic.other_run(), quic.untrusted().await) {
+        (Some(why), _) => (why, Refused::Run.into()),
+        (None, Some((why, true))) => (why, Refused::Certificate.into()),
+        (None, Some((why, false))) => (why, error.code),
+        (None, None) => return error,
+    };
+    Error { code, message: format!("{}; {why}", error.message), ..error }
 }
 
 /// The exit code of a task whose training has ended because `peer` was asked to stop.

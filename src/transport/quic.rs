@@ -21,6 +21,7 @@
 //! thread.
 
 mod accepting;
+mod addresses;
 mod dialing;
 mod endpoint;
 mod handshakes;
@@ -271,6 +272,18 @@ impl<M: Payload> Quic<M> {
     /// other settings, if one was.
     pub fn other_run(&self) -> Option<String> {
         self.node.other_run.borrow().clone()
+    }
+
+    /// Why a handshake that another had opened was refused for a certificate, and whether it came
+    /// from the address of a task of the cluster: the first such, or else the first of all.
+    pub(crate) async fn untrusted(&self) -> Option<(String, bool)> {
+        let node = &self.node;
+        let untrusted = node.untrusted.borrow().clone();
+        let first = untrusted.iter().next()?;
+        let ours = addresses::of_others(node).await;
+        let of_cluster = untrusted.iter().find(|(address, _)| ours.contains(address));
+        let (address, why) = of_cluster.unwrap_or(first);
+        Some((format!("a connection from {address} was refused: {why}"), of_cluster.is_some()))
     }
 
     /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after

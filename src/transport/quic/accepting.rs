@@ -62,6 +62,7 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Han
         node.note_other_run(&refusal);
         let address = handshake.address();
         let why = refusal.of_dialed(address);
+        node.note_untrusted(&refusal, address, &why);
         match refusal.is_of_asker(&node.roster) {
             // It hears of its mistake, which is none of the training's.
             true => tracing::info!(task = %node.task, %address, why, "a question was refused"),

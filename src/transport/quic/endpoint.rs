@@ -90,6 +90,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         inbox: RefCell::new(None),
         refusals: RefCell::new(BTreeSet::new()),
         other_run: RefCell::new(None),
+        untrusted: RefCell::default(),
         handshakes: Rc::new(Handshakes::new(limits.handshakes)),
         waiting: RefCell::default(),
         is_closed: Cell::new(false),

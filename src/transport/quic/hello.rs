@@ -199,6 +199,17 @@ impl Refusal {
         }
     }
 
+    /// Whether one of the two does not trust the other's certificate. Who takes a task for another
+    /// trusts it.
+    pub(super) fn is_of_trust(&self) -> bool {
+        let Self::Connection(error) = self else { return false };
+        let is_of_certificate = matches!(
+            alert(error),
+            Some((_, Alert::NoCertificate | Alert::OtherAuthority | Alert::BadCertificate))
+        );
+        is_of_certificate && mistaken::wanted(error).is_none()
+    }
+
     /// Why dialing again does not help, if it does not.
     pub(super) fn refused(&self) -> Option<Refused> {
         let closed = |error: &ConnectionError| {

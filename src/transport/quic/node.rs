@@ -1,9 +1,10 @@
 //! The state that all parts of a task's QUIC transport share.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::iter;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,6 +66,9 @@ pub(super) struct Node<M> {
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
     /// Why the first task of the cluster was refused that is of another run, or has other settings.
     pub(super) other_run: RefCell<Option<String>>,
+    /// By address: why its first handshake was refused that a certificate had ended. Its sender has
+    /// not proved who it is.
+    pub(super) untrusted: RefCell<BTreeMap<IpAddr, String>>,
     pub(super) handshakes: Rc<Handshakes>,
     /// The connections that peers have opened, until their handshakes begin.
     pub(super) waiting: RefCell<Waiting<Incoming>>,
@@ -208,6 +212,15 @@ impl<M: Payload> Node<M> {
 
     /// Logs, once, a refusal by or of `who`, with its reason `why`.
     pub(super) fn note_refusal(&self, who: String, why: String) {
+    /// Notes the `refusal` of a handshake that `address` has opened, for the reason `why`, if one
+    /// of the two does not trust the other's certificate.
+    pub(super) fn note_untrusted(&self, refusal: &Refusal, address: IpAddr, why: &str) {
+        let mut untrusted = self.untrusted.borrow_mut();
+        if refusal.is_of_trust() && untrusted.len() < REMEMBERED_REFUSALS {
+            untrusted.entry(address).or_insert_with(|| why.to_owned());
+        }
+    }
+
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
             match &*why {

@@ -18,7 +18,8 @@ fn workers_whose_parameter_server_comes_back_with_another_runs_certificates_end_
     let (ours, theirs) =
         (ThreeTasks::new("refusals_ours", &endless("2s")), with_certificates("refusals_theirs"));
     let workers = workers_without_a_server(&ours);
-    let _ps = run(&theirs, &ours.scenario, &ours.config("ps", 0));
+    let quickly = ["--set", "network.recovery=800ms"];
+    let ps = run_with(&theirs, &ours.scenario, &ours.config("ps", 0), &quickly);
     for worker in workers.map(Running::end) {
         assert_eq!(worker.code, 11, "{}", worker.err);
         let last = worker.err.lines().last().unwrap_or_default();
@@ -26,6 +27,10 @@ fn workers_whose_parameter_server_comes_back_with_another_runs_certificates_end_
             assert!(last.contains(part), "{}", worker.err);
         }
     }
+    let ps = ps.end();
+    assert_eq!(ps.code, 11, "it was dialed from the address of a task: {}", ps.err);
+    let last = ps.err.lines().last().unwrap_or_default();
+    assert!(last.contains("a connection from 127.0.0.1 was refused"), "{}", ps.err);
 }
 
 #[test]
