@@ -28,6 +28,9 @@ use crate::units::Time;
 
 /// The time limit for sending the last messages.
 const FLUSH: Duration = Duration::from_secs(5);
+/// The same for those that are not connected, and were not of late, where the task was asked to
+/// stop: time to connect to one that is there.
+const FLUSH_ABSENT: Duration = Duration::from_secs(1);
 /// The same after the task has failed, or was interrupted, or where no other was ever there.
 const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
@@ -132,7 +135,8 @@ where
     let ended = member.clock.now();
     let is_whole = matches!(result, Ok(Some(_))) && server.has_met_others();
     let flush = if is_whole { FLUSH } else { FLUSH_FAILED };
-    if !quic.shut_down(flush).await {
+    let absent = if stopped.is_some() { flush.min(FLUSH_ABSENT) } else { flush };
+    if !quic.shut_down_before(flush, absent).await {
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();

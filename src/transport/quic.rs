@@ -27,8 +27,8 @@ mod endpoint;
 mod handshakes;
 mod hello;
 mod lanes;
-mod node;
 mod mistaken;
+mod node;
 mod peer;
 mod peer_connection;
 mod priorities;
@@ -51,6 +51,7 @@ use std::time::Duration;
 use super::certificates::{CertificateError, Identity};
 use super::wire::WireLimits;
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Peers, Refused, Transport};
+use crate::clock::Clock;
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
 
 pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
@@ -59,6 +60,7 @@ pub(crate) use sending::LARGE_ENVELOPE;
 
 use hello::Close;
 use node::Node;
+use peer::Peer;
 pub use socket::SocketBuffers;
 
 /// The training that a task is part of. Tasks of different runs refuse each other.
@@ -289,16 +291,28 @@ impl<M: Payload> Quic<M> {
     /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after
     /// `deadline`. Returns whether all messages are known to have arrived.
     pub async fn shut_down(&self, deadline: Duration) -> bool {
+        self.shut_down_before(deadline, deadline).await
+    }
+
+    /// The same; peers that are not connected, and were not of late, are waited for until `absent`
+    /// has passed, which is no longer than `deadline`.
+    pub(crate) async fn shut_down_before(&self, deadline: Duration, absent: Duration) -> bool {
         self.node.is_unflushed.set(false);
-        let has_flushed = tokio::time::timeout(deadline, self.flushed()).await.is_ok();
+        let has_flushed = tokio::time::timeout(absent, self.flushed(|_| true)).await.is_ok();
+        if !has_flushed {
+            let node = &self.node;
+            let others = self.flushed(|peer| peer.was_there(node.clock.now(), node.silence));
+            let _in_time = tokio::time::timeout(deadline - absent, others).await;
+        }
         self.close_endpoint();
         // The last packets close the connections, so that peers don't have to find out by silence.
         let _closed_anyway = tokio::time::timeout(deadline, self.closed()).await;
         has_flushed && !self.node.is_unflushed.get()
     }
 
-    /// Waits until all peers have received everything or are lost.
-    async fn flushed(&self) {
+    /// Waits until all peers have received everything or are lost; of messages that wait for a
+    /// connection, those alone count that are for peers of which `is_awaited` is true.
+    async fn flushed(&self, is_awaited: impl Fn(&Peer<M>) -> bool) {
         loop {
             let progress = self.node.progress.notified();
             let peers = self.node.peers.borrow().clone();
@@ -307,7 +321,7 @@ impl<M: Payload> Quic<M> {
                 link.say_bye();
             }
             if links.iter().all(|link| link.sent.is_taken.get())
-                && !peers.iter().any(|peer| peer.is_owed())
+                && !peers.iter().any(|peer| peer.is_owed() && is_awaited(peer))
             {
                 return;
             }

@@ -8,12 +8,15 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::super::{ASKER, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
 use super::hello::{Close, Hello, Refusal};
 use super::node::Node;
 use super::peer_connection::{PeerConnection, Side};
+use crate::clock::Clock;
 use crate::cluster::TaskName;
+use crate::units::Time;
 
 /// A peer of this task.
 pub(super) struct Peer<M> {
@@ -43,6 +46,8 @@ struct PeerState<M> {
     /// Why one of the two refused the other when they last met, if one did.
     refusal: Option<(Refused, String)>,
     has_stopped: bool,
+    /// When its last link was lost.
+    lost_at: Option<Time>,
 }
 
 impl<M: Payload> Peer<M> {
@@ -58,6 +63,7 @@ impl<M: Payload> Peer<M> {
             trouble: None,
             refusal: None,
             has_stopped: false,
+            lost_at: None,
         };
         Self { id, name, address, state: RefCell::new(state) }
     }
@@ -116,6 +122,13 @@ impl<M: Payload> Peer<M> {
     pub(super) fn is_owed(&self) -> bool {
         let state = self.state.borrow();
         !state.queue.is_empty() && !state.has_stopped
+    }
+
+    /// Whether it is connected at the time `now`, or was within `span` before.
+    pub(super) fn was_there(&self, now: Time, span: Duration) -> bool {
+        let state = self.state.borrow();
+        let was_lost_since = || state.lost_at.is_some_and(|lost_at| now.since(lost_at) < span);
+        !state.links.is_empty() || was_lost_since()
     }
 
     /// Whether to dial: there are messages and nobody dials yet. If so, the caller dials.
@@ -239,6 +252,7 @@ impl<M: Payload> Peer<M> {
             state.queue.clear();
             state.waiting = 0;
             state.has_stopped = loss == Loss::Stopped;
+            state.lost_at = Some(node.clock.now());
             if loss == Loss::Outlived {
                 state.refusal = Some((Refused::Outlived, loss.to_string()));
             }

@@ -135,3 +135,18 @@ fn a_parameter_server_that_nobody_uses_ends_at_once_when_it_is_asked_to() {
     assert_eq!(ps.code, 143, "{}", ps.err);
     assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
 }
+
+#[test]
+fn a_parameter_server_does_not_wait_for_a_worker_that_never_came_when_it_is_asked_to_stop() {
+    let tasks = ThreeTasks::new("ends_unmet", &short("20s"));
+    let (ps, mut worker) = (tasks.start("ps", 0), tasks.start("worker", 1));
+    worker.line_with("worker:1 listens on UDP port ");
+    tasks.until_the_server_says("of which worker:0 never came");
+    worker.signal("TERM");
+    assert_eq!(worker.end().code, 143);
+    let began = Instant::now();
+    ps.signal("TERM");
+    let ps = ps.end();
+    assert_eq!(ps.code, 143, "{}", ps.err);
+    assert!(began.elapsed() < Duration::from_secs(3), "it took {:?}", began.elapsed());
+}
