@@ -48,7 +48,7 @@ pub(super) enum Failure {
         error: io::Error,
     },
     /// A page can't be shown at the address that is asked for.
-    #[error("can't listen on {address}: {error}; name another: --{flag}={}", other(.address))]
+    #[error("can't listen on {address}: {error}; {}", listening_elsewhere(.flag, .address, .error))]
     Listen {
         /// The flag that asks for it.
         flag: &'static str,
@@ -147,12 +147,22 @@ impl Failure {
     }
 }
 
-/// The next port of this machine, or of the address if others reach that.
-fn other(address: &SocketAddr) -> String {
-    let port = address.port().checked_add(1).unwrap_or(6007);
-    match address.ip().is_loopback() {
-        true => port.to_string(),
-        false => SocketAddr::new(address.ip(), port).to_string(),
+/// What to do where a page can't be shown at the `address` that `flag` asks for.
+fn listening_elsewhere(flag: &str, address: &SocketAddr, error: &io::Error) -> String {
+    let port = address.port();
+    let other = |port: u16| match address.ip().is_loopback() {
+        true => format!("--{flag}={port}"),
+        false => format!("--{flag}={}", SocketAddr::new(address.ip(), port)),
+    };
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable => format!(
+            "this machine does not have that address: name one that it has, --{flag}={port} for \
+             this machine alone, or --{flag}=0.0.0.0:{port} for all who reach it"
+        ),
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 are the system's: name another: {}", other(port + 8000))
+        }
+        _ => format!("name another: {}", other(port.checked_add(1).unwrap_or(6007))),
     }
 }
 

@@ -81,4 +81,15 @@ mod tests {
             assert_eq!(failure.report(), ExitCode::Usage);
         }
     }
+
+    #[test]
+    fn an_address_that_this_machine_does_not_have_is_what_is_to_be_changed_and_not_the_port() {
+        let elsewhere: SocketAddr = "192.0.2.1:9100".parse().unwrap(); // nobody's (RFC 5737)
+        let text = Live::start(Some(elsewhere), None).err().unwrap().to_string();
+        assert!(text.contains("this machine does not have that address"), "{text}");
+        assert!(
+            text.contains("--metrics=0.0.0.0:9100 for all") && !text.contains("9101"),
+            "{text}"
+        );
+    }
 }
