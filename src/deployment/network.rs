@@ -6,7 +6,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::rc::{Rc, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +158,7 @@ impl Network {
             unreached: status.unreached.into_iter().map(|(task, _)| task).collect(),
             sessions: status.sessions.len() as u64,
             running_steps: status.sessions.iter().map(|session| session.running).sum(),
+            certificate_end: self.quic.certificate_end().map(since_1970),
             ..TaskActivity::default()
         };
         for (peer, (sent, received)) in
@@ -348,4 +349,8 @@ async fn answer(network: Weak<Network>, to: PeerId) {
             return;
         }
     }
+}
+/// The seconds from 1970 to `time`.
+fn since_1970(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

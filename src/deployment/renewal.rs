@@ -1,15 +1,32 @@
-//! Renewal: a running task takes a certificate that has been renewed in its folder.
+//! Renewal: a running task takes a certificate that has been renewed in its folder, and warns while
+//! its own comes to its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime};
 
+use crate::clock::date;
 use crate::cluster::TaskName;
 use crate::transport::{Identity, Payload, Quic};
 
 /// The time between two looks at the folder.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// The times before the end of a certificate at which a running task warns of it, and the end.
+const WARNINGS: [Duration; 9] = [
+    DAY.saturating_mul(7),
+    DAY.saturating_mul(6),
+    DAY.saturating_mul(5),
+    DAY.saturating_mul(4),
+    DAY.saturating_mul(3),
+    DAY.saturating_mul(2),
+    DAY,
+    HOUR,
+    Duration::ZERO,
+];
 
 /// The folder of a task's certificate, and the time of the one that is in use.
 #[derive(Debug)]
@@ -17,13 +34,16 @@ pub(super) struct Renewal {
     folder: PathBuf,
     task: TaskName,
     taken: Option<SystemTime>,
+    /// How many of [`WARNINGS`] were due when the end was last looked at. None before the first
+    /// look: the task has warned as it read the certificate.
+    warned: Option<usize>,
 }
 
 impl Renewal {
     /// Watches the certificate of `task` in `folder`, which has just been read.
     pub(super) fn new(folder: &Path, task: &TaskName) -> Self {
         let taken = changed(folder, task);
-        Self { folder: folder.to_owned(), task: task.clone(), taken }
+        Self { folder: folder.to_owned(), task: task.clone(), taken, warned: None }
     }
 
     /// Looks from time to time, for as long as `quic` is there.
@@ -32,7 +52,25 @@ impl Renewal {
             tokio::time::sleep(LOOK_EVERY).await;
             let Some(quic) = quic.upgrade() else { return };
             self.look(&quic);
+            if let Some(warning) = self.warning(quic.certificate_end(), date()) {
+                tracing::warn!("{warning}");
+            }
         }
+    }
+
+    /// What to warn of at the time `now`, if another of [`WARNINGS`] before the certificate's `end`
+    /// has come since the last look.
+    fn warning(&mut self, end: Option<SystemTime>, now: SystemTime) -> Option<String> {
+        let left = end?.duration_since(now).unwrap_or_default();
+        let due = WARNINGS.iter().filter(|before| left <= **before).count();
+        let is_new = self.warned.replace(due).is_some_and(|warned| warned < due);
+        let (path, task) = (Identity::path(&self.folder, &self.task), &self.task);
+        let (path, end) = (path.display(), humantime::format_rfc3339_seconds(end?));
+        let renew = format!("`trainyard certs renew DIR --task {task}` makes another");
+        is_new.then(|| match left.is_zero() {
+            true => format!("{path} was valid until {end}; nobody connects to {task} now: {renew}"),
+            false => format!("{path} is valid until {end} only: {renew}"),
+        })
     }
 
     /// Has `quic` take a certificate that is new in the folder. One that is not whole yet is looked
@@ -62,18 +100,47 @@ fn changed(folder: &Path, task: &TaskName) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use crate::cluster::ClusterSpec;
     use crate::deployment::Message;
     use crate::transport::{Authority, QuicConfig, RunId};
 
     #[test]
+    fn a_running_task_warns_each_day_of_the_last_week_in_the_last_hour_and_at_the_end() {
+        let mut renewal = Renewal::new(Path::new("certs"), &TaskName::new("ps", 0));
+        let end = UNIX_EPOCH + 1000 * DAY;
+        let mut warnings = |from: Duration, to: Duration| {
+            let mut warnings = Vec::new();
+            let mut left = from;
+            while left >= to && left >= LOOK_EVERY {
+                warnings.extend(renewal.warning(Some(end), end - left));
+                left -= LOOK_EVERY;
+            }
+            warnings
+        };
+        assert_eq!(warnings(8 * DAY, 7 * DAY + HOUR), [""; 0]);
+        let daily = warnings(7 * DAY, 2 * HOUR);
+        let says =
+            "certs/ps-0.pem is valid until 1972-09-27T00:00:00Z only: `trainyard certs renew";
+        assert!(daily.len() == 7 && daily[0].starts_with(says), "{daily:?}");
+        assert_eq!(warnings(2 * HOUR, LOOK_EVERY).len(), 1);
+        let mut at = |now| renewal.warning(Some(end), now);
+        assert!(at(end).unwrap().contains("was valid until"));
+        assert_eq!(at(end + DAY), None, "it has been said");
+        assert_eq!(renewal.warning(Some(end + 300 * DAY), end + DAY), None, "it is renewed");
+        let next = renewal.warning(Some(end + 300 * DAY), end + 294 * DAY);
+        assert!(next.is_some(), "the new one ends, too");
+    }
+
+    #[test]
     fn a_renewed_certificate_is_taken_once_it_is_whole() {
         let folder = std::env::temp_dir().join(format!("trainyard-renewal-{}", std::process::id()));
         let _absent = fs::remove_dir_all(&folder);
         let (task, authority) = (TaskName::new("ps", 0), Authority::new("run").unwrap());
-        let issue = || authority.issue(&task, &[]).unwrap();
-        issue().save(&folder, &task).unwrap();
+        let issue = |days| authority.issue_for(&task, &[], days * DAY).unwrap();
+        issue(100).save(&folder, &task).unwrap();
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             builder.enable_all().build().unwrap()
@@ -86,8 +153,10 @@ mod tests {
             let quic = Quic::<Message>::bind(QuicConfig { listen, ..config }).await.unwrap();
             let mut renewal = Renewal::new(&folder, &task);
             let first = renewal.taken;
+            let end = || quic.certificate_end().unwrap();
+            let first_end = end();
             let key = fs::read(folder.join("ps-0.key")).unwrap();
-            issue().save(&folder, &task).unwrap();
+            issue(200).save(&folder, &task).unwrap();
             let new_key = fs::read(folder.join("ps-0.key")).unwrap();
             fs::write(folder.join("ps-0.key"), &key).unwrap();
             renewal.look(&quic);
@@ -96,6 +165,7 @@ mod tests {
             renewal.look(&quic);
             assert_ne!(renewal.taken, first);
             assert_eq!(renewal.taken, changed(&folder, &task));
+            assert!(end() > first_end);
         });
         fs::remove_dir_all(folder).unwrap();
     }

@@ -26,7 +26,7 @@ type Lines = Vec<(String, f64)>;
 /// Name, type, help, whether only a task that trains has it, and its lines for a task.
 type Metric = (&'static str, &'static str, &'static str, bool, fn(&Snapshot) -> Lines);
 
-const METRICS: [Metric; 17] = [
+const METRICS: [Metric; 18] = [
     ("global_step", "gauge", "Global step after the task's last step.", true, |task| {
         one(task.global_step)
     }),
@@ -91,6 +91,13 @@ const METRICS: [Metric; 17] = [
     ("running_steps", "gauge", "Steps of sessions that are under way.", false, |task| {
         one(task.activity.running_steps)
     }),
+    (
+        "certificate_expiry_timestamp_seconds",
+        "gauge",
+        "When the task's certificate ends, in seconds since 1970.",
+        false,
+        |task| task.activity.certificate_end.map(one).unwrap_or_default(),
+    ),
     ("trains", "gauge", "1 for a task that trains.", true, |_| one(1)),
 ];
 
@@ -238,6 +245,7 @@ mod tests {
             received: [("worker:0".to_owned(), 10)].into(),
             waiting: vec![waits("step 5 of worker:0, ps:0"), waits("step 6 of worker:0")],
             unreached: vec!["worker:0".to_owned()],
+            certificate_end: Some(1_800_000_000),
             ..TaskActivity::default()
         };
         board.note(&TaskName::new("ps", 0), activity);
@@ -266,6 +274,10 @@ mod tests {
         has(r#"trainyard_sent_bytes_total{run="sync \"1\"",task="ps:0",peer_job="worker"} 1024"#);
         has(r#"trainyard_waiting{run="sync \"1\"",task="ps:0",for="worker:0"} 2"#);
         has(r#"trainyard_unreached{run="sync \"1\"",task="ps:0",peer="worker:0"} 1"#);
+        let end = "trainyard_certificate_expiry_timestamp_seconds";
+        has(&format!(r#"{end}{{run="sync \"1\"",task="ps:0"}} 1800000000"#));
+        let none = format!(r#"{end}{{run="sync \"1\"",task="worker:0"}}"#);
+        assert!(!text.contains(&none), "who has no certificate has no line: {text}");
         assert!(!text.contains(r#"trainyard_steps_total{run="sync \"1\"",task="ps:0"}"#), "{text}");
     }
 

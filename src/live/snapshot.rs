@@ -86,6 +86,8 @@ pub(crate) struct TaskActivity {
     pub(crate) sessions: u64,
     /// The number of steps of sessions that are under way on it.
     pub(crate) running_steps: u64,
+    /// When its certificate ends, if it has one \[s since 1970\].
+    pub(crate) certificate_end: Option<u64>,
 }
 
 /// A histogram: the number of values in each bucket, and their sum. The last bucket has no upper

@@ -46,7 +46,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::certificates::{CertificateError, Identity};
 use super::wire::WireLimits;
@@ -286,6 +286,11 @@ impl<M: Payload> Quic<M> {
         let of_cluster = untrusted.iter().find(|(address, _)| ours.contains(address));
         let (address, why) = of_cluster.unwrap_or(first);
         Some((format!("a connection from {address} was refused: {why}"), of_cluster.is_some()))
+    }
+
+    /// When its certificate ends, if that is known.
+    pub(crate) fn certificate_end(&self) -> Option<SystemTime> {
+        self.node.roles.borrow().end
     }
 
     /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -61,6 +62,11 @@ impl Identity {
         let identity = Self { certificate, key, authority };
         identity.check([origin; 3])?;
         Ok(identity)
+    }
+
+    /// When the certificate ends; none if it can't be used anyhow.
+    pub(crate) fn end(&self) -> Option<SystemTime> {
+        validity::end(self)
     }
 
     /// The file of the certificate of `task` in `folder`.

@@ -16,6 +16,10 @@ use crate::cluster::TaskName;
 /// A certificate that ends sooner is to be renewed.
 const SOON: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// A time after the end of every certificate, from 1970 on: the last that one can name (RFC 5280,
+/// 4.1.2.5).
+const FAR: Duration = Duration::from_secs(253_402_300_799);
+
 /// Checks that the certificate of `identity`, which is that of `task` in the file `path`, is signed
 /// by the identity's authority and valid at the time `now`; warns if it soon is no longer.
 ///
@@ -45,6 +49,16 @@ pub(super) fn check(
         );
     }
     Ok(())
+}
+
+/// When the certificate ends; none if it can't be used anyhow.
+pub(super) fn end(identity: &Identity) -> Option<SystemTime> {
+    match problem(identity, UNIX_EPOCH + FAR)? {
+        rustls::CertificateError::ExpiredContext { not_after, .. } => {
+            Some(UNIX_EPOCH + Duration::from_secs(not_after.as_secs()))
+        }
+        _ => None,
+    }
 }
 
 /// From or until when the certificate is valid, if it is not at the time `at`.
@@ -95,6 +109,8 @@ mod tests {
         let told = |now| check(&identity, (path, &task), now).map_err(|error| error.to_string());
         let now = date();
         assert_eq!((told(now), told(now + 89 * DAY)), (Ok(()), Ok(())));
+        let left = end(&identity).unwrap().duration_since(now).unwrap();
+        assert!(left > 89 * DAY && left <= 90 * DAY, "{left:?}");
         let is_soon_over = |now| invalid(&identity, now + SOON).is_some();
         assert_eq!((is_soon_over(now), is_soon_over(now + 61 * DAY)), (false, true));
         let (late, early) = (now + 91 * DAY, now - 2 * DAY);

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -84,12 +84,14 @@ pub(super) struct Node<M> {
 pub(super) struct Roles {
     client: Arc<QuicClientConfig>,
     pub(super) server: Arc<QuicServerConfig>,
+    /// When the certificate ends, if that is known.
+    pub(super) end: Option<SystemTime>,
 }
 
 impl Roles {
     pub(super) fn new(task: &TaskName, identity: &Identity) -> Result<Self, QuicError> {
         let (client, server) = roles(task, identity)?;
-        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+        Ok(Self { client: Arc::new(client), server: Arc::new(server), end: identity.end() })
     }
 }
 
@@ -210,8 +212,6 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Logs, once, a refusal by or of `who`, with its reason `why`.
-    pub(super) fn note_refusal(&self, who: String, why: String) {
     /// Notes the `refusal` of a handshake that `address` has opened, for the reason `why`, if one
     /// of the two does not trust the other's certificate.
     pub(super) fn note_untrusted(&self, refusal: &Refusal, address: IpAddr, why: &str) {
@@ -221,6 +221,8 @@ impl<M: Payload> Node<M> {
         }
     }
 
+    /// Logs, once, a refusal by or of `who`, with its reason `why`.
+    pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
             match &*why {
