@@ -16,7 +16,7 @@ use crate::graph::Partitioner;
 use crate::models::Model;
 use crate::report::World;
 use crate::training::AllReduceKind;
-use hardware::{cost_of_no_stop, idle_devices, idle_gpus, one_rack};
+use hardware::{cost_of_no_stop, idle_devices, idle_gpus, no_kernels, one_rack};
 use rates::{beyond, boundary_beyond, rate_of_zero, warm_up_beyond};
 
 /// What to say of a run; none if there is nothing.
@@ -37,6 +37,9 @@ const LONGEST: u64 = 1 << 31;
 pub(crate) fn cautions(trials: &[Trial], world: World, is_built_in: bool) -> BTreeSet<String> {
     let mut of_a_run: Vec<Caution> = vec![uneven_tree];
     let mut of_all: Vec<Caution> = Vec::new();
+    if world == World::Simulation {
+        of_a_run.push(no_kernels);
+    }
     if is_built_in {
         of_a_run.extend(OF_A_RUN);
         of_all.extend(OF_ALL);

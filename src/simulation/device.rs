@@ -37,16 +37,16 @@ pub(crate) struct Device {
     steps: VecDeque<StepDraws>,
     /// The number of pieces of work that a parameter server was given.
     pieces: u64,
-    /// The mean of the law that is drawn from; 1 without one.
-    mean: f64,
+    /// The usual draw of the law that is drawn from; 1 without one.
+    usual: f64,
 }
 
 /// The time of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
     pub(crate) whole: Duration,
-    /// The part of it by which the work takes longer than on average, or than on a task that is not
-    /// slow.
+    /// The part of it by which the work takes longer than usual by its law, or than on a task that
+    /// is not slow.
     pub(crate) straggling: Duration,
 }
 
@@ -68,9 +68,9 @@ impl Device {
     pub(crate) fn new(name: DeviceName, spec: &ComputeSpec, slow: f64, seed: u64) -> Self {
         assert!(spec.validate().is_ok(), "a device is built from a validated spec");
         assert!(slow.is_finite() && slow >= 0.0, "a task's slowness was validated, not {slow}");
-        let mean = spec.straggler.as_ref().or(spec.step_time.as_ref()).map_or(1.0, Law::mean);
+        let usual = spec.straggler.as_ref().or(spec.step_time.as_ref()).map_or(1.0, Law::usual);
         let (spec, steps) = (spec.clone(), VecDeque::new());
-        Self { name, seed, spec, slow, steps, pieces: 0, mean }
+        Self { name, seed, spec, slow, steps, pieces: 0, usual }
     }
 
     /// Whether the time of a piece of work is drawn, whatever its kernels cost.
@@ -86,11 +86,11 @@ impl Device {
         let roofline = self.spec.seconds(costs);
         let (seconds, drawn) = match step {
             _ if self.is_server() => self.piece_seconds(roofline),
-            None => (roofline, self.mean),
+            None => (roofline, self.usual),
             Some(step) => self.step_seconds(step, roofline),
         };
         let whole = Duration::from_nanos((seconds * self.slow * 1e9).round() as u64);
-        let factor = self.slow * drawn / self.mean;
+        let factor = self.slow * drawn / self.usual;
         let straggling =
             if factor > 1.0 { whole.mul_f64(1.0 - 1.0 / factor) } else { Duration::ZERO };
         Span { whole, straggling }
@@ -119,7 +119,7 @@ impl Device {
     /// and what its law has drawn.
     fn piece_seconds(&mut self, roofline: f64) -> (f64, f64) {
         if roofline == 0.0 {
-            return (0.0, self.mean);
+            return (0.0, self.usual);
         }
         self.pieces += 1;
         let (factor, time) = self.draw(&[&self.pieces.to_string()]);
@@ -150,7 +150,7 @@ impl Device {
             let time = draws.time.take().unwrap_or(0.0);
             (time, time)
         } else {
-            (0.0, self.mean)
+            (0.0, self.usual)
         }
     }
 

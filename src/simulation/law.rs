@@ -138,6 +138,17 @@ impl Law {
         }
     }
 
+    /// The usual draw, which stragglers exceed: the mean or, of a law without one, the median.
+    pub(super) fn usual(&self) -> f64 {
+        match self {
+            law if law.mean().is_finite() => law.mean(),
+            Self::Pareto { scale, shape } => scale * 2.0_f64.powf(1.0 / shape),
+            Self::Weibull { scale, shape } => scale * std::f64::consts::LN_2.powf(1.0 / shape),
+            Self::Shifted { shift, law } => shift + law.usual(),
+            law => law.mean(),
+        }
+    }
+
     /// Checks that no draw will be negative or not a number. One can be greater than any time, as
     /// that of a Pareto law with a tiny shape.
     ///

@@ -2,9 +2,34 @@
 
 use crate::experiment::Trial;
 use crate::models::Model;
-use crate::simulation::ComputeSpec;
+use crate::simulation::{ComputeSpec, Law};
 use crate::sync::Mode;
 use crate::training::AllReduceKind;
+
+/// A lognormal law of kernels whose median is a lesser share of its mean is no law of stragglers.
+const HARDLY_ANY: f64 = 1e-3;
+
+/// A lognormal law by which kernels take next to no time.
+pub(super) fn no_kernels(trial: &Trial) -> Option<String> {
+    let hardware = &trial.cluster.hardware;
+    let of_gpus = hardware.gpus.values().map(|gpus| &gpus.compute);
+    let mut all = hardware.own_compute.values().chain(of_gpus).chain([&hardware.compute]);
+    all.find_map(|compute| {
+        let Law::Lognormal { sigma, .. } =
+            *compute.straggler.as_ref().or(compute.step_time.as_ref())?
+        else {
+            return None;
+        };
+        let median = (-sigma * sigma / 2.0).exp();
+        (median < HARDLY_ANY).then(|| {
+            format!(
+                "with `sigma = {sigma}` half of a lognormal law's draws are below {median:.0e} of \
+                 its mean: but for very few, kernels take next to no time; a `sigma` of 0.2 to 1 \
+                 is usual"
+            )
+        })
+    })
+}
 
 /// Accelerators that no tower is on, of a model that can have towers.
 pub(super) fn idle_gpus(trial: &Trial) -> Option<String> {

@@ -120,6 +120,25 @@ fn hardware_that_the_built_in_trainer_leaves_idle_is_warned_of() {
 }
 
 #[test]
+fn a_lognormal_law_by_which_kernels_take_next_to_no_time_is_warned_of() {
+    let of = |law: &str| said_of("'sync'", "", &format!("compute.{law}"));
+    let endless = of("straggler = { law = 'lognormal', sigma = 6 }");
+    assert_says(
+        &endless,
+        "run `a`: with `sigma = 6` half of a lognormal law's draws are below 2e-8",
+    );
+    let own = "tasks.\"worker:1\".step_time = { law = 'lognormal', mean = '1s', sigma = 4 }";
+    assert_says(&of(own), "`sigma = 4`");
+    for law in [
+        "straggler = { law = 'lognormal', sigma = 3 }",
+        "straggler = { law = 'lognormal', sigma = 9, shift = 1 }",
+        "straggler = { law = 'pareto', scale = 1, shape = 0.5 }",
+    ] {
+        assert_eq!(of(law), NOTHING);
+    }
+}
+
+#[test]
 fn a_partitioner_that_can_cut_nothing_is_warned_of() {
     let of = |cut: &str| said_of("'sync'", "", &format!("program.partitioner = {{ {cut} }}"));
     let whole = of("min_max = { max_partitions = 4 }");

@@ -114,6 +114,20 @@ fn a_drawn_step_time_is_taken_whole_by_the_steps_first_piece_that_costs() {
 }
 
 #[test]
+fn draws_of_a_law_without_a_mean_straggle_above_its_median() {
+    let step_time = Some(Law::Pareto { scale: 1e-3, shape: 1.0 });
+    let mut device = device(ComputeSpec { step_time, ..SPEC }, 1.0);
+    let mut stragglers = 0;
+    for number in 0..200 {
+        let Span { whole, straggling } = device.time(step(number), &costs(1, 1));
+        stragglers += usize::from(!straggling.is_zero());
+        let beyond = whole.saturating_sub(Duration::from_millis(2));
+        assert!(straggling.as_nanos().abs_diff(beyond.as_nanos()) < 1_000, "{straggling:?}");
+    }
+    assert!((60..140).contains(&stragglers), "half of 200, not {stragglers}");
+}
+
+#[test]
 fn a_parameter_server_draws_for_each_piece_of_its_work() {
     let mut server = device_of("ps", coin(), 1.0);
     let mut seen = [0; 2];

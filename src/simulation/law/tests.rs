@@ -68,6 +68,21 @@ fn a_pareto_law_without_a_mean_says_infinite() {
 }
 
 #[test]
+fn the_usual_draw_is_the_mean_and_of_a_law_without_one_the_median() {
+    assert_eq!(Law::Pareto { scale: 2.0, shape: 2.0 }.usual(), 4.0);
+    let endless = Law::Pareto { scale: 3.0, shape: 0.5 };
+    assert_eq!(endless.usual(), 12.0);
+    assert_eq!(Law::Shifted { shift: 1.0, law: Box::new(endless.clone()) }.usual(), 13.0);
+    let weibull = Law::Weibull { scale: 2.0, shape: 0.005 };
+    for law in [endless, weibull] {
+        assert_eq!(law.mean(), f64::INFINITY, "{law:?}");
+        let mut rng = random::stream(5, &["usual"]);
+        let above = (0..100_000).filter(|_| law.sample(&mut rng) > law.usual()).count();
+        assert_within(above as f64 / 100_000.0, 0.5, 0.01, &format!("{law:?}"));
+    }
+}
+
+#[test]
 fn the_mean_of_a_weibull_law_of_shape_1_over_n_is_the_factorial_of_n() {
     let mean = |shape: f64| Law::Weibull { scale: 1.0, shape }.mean();
     let mut factorial = 1.0;
