@@ -9,25 +9,35 @@ use crate::simulation::{self, Cluster, SpanKind};
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// The critical path of a simulated run of `steps` in `cluster`. Its first step began at `start`,
-/// and it ended after `seconds`, both in seconds. None if no gradient was applied.
+/// The time of a run, and whom its steps can wait for.
+#[derive(Clone, Copy)]
+pub(super) struct Extent {
+    /// When its first step began \[s\].
+    pub(super) start: f64,
+    /// When it ended \[s\].
+    pub(super) seconds: f64,
+    /// Whether workers don't wait for each other: then each has its own part in the run's speed,
+    /// and counts by the number of its steps. Else a step lasts as long as all of them wait.
+    pub(super) workers_are_free: bool,
+}
+
+/// The critical path of a simulated run of `steps` in `cluster`. None if no gradient was applied.
 pub(super) fn simulated(
     path: &simulation::CriticalPathShares,
     cluster: &Cluster,
-    steps: impl Iterator<Item = StepStats>,
-    start: f64,
-    seconds: f64,
+    steps: impl Iterator<Item = StepStats> + Clone,
+    run: Extent,
 ) -> Option<CriticalPath> {
     if path.steps == 0 {
         return None;
     }
-    let stepping = time_in_steps(steps.filter(|step| step.applied)).min(seconds - start);
+    let stretches = Stretches::of(steps, run);
     let mut causes = BTreeMap::new();
     let mut parts = Vec::new();
     let mut links: BTreeMap<String, f64> = BTreeMap::new();
-    for ((task, part), share) in &path.shares {
+    for ((task, part), share) in shares(path, run.workers_are_free) {
         let (cause, name) = named(task, *part);
-        let seconds = share * stepping;
+        let seconds = share * stretches.stepping;
         *causes.entry(cause).or_default() += seconds;
         parts.extend(name.map(|name| PathPart::new(name, cause, seconds)));
         if let Some(link) = own_link(task, *part, cluster) {
@@ -36,7 +46,50 @@ pub(super) fn simulated(
     }
     let links = links.into_iter();
     parts.extend(links.map(|(name, seconds)| PathPart::new(name, TimeCause::Links, seconds)));
-    Some(with_start(causes, parts, start, seconds - start - stepping))
+    Some(stretches.add_to(causes, parts))
+}
+
+/// The share of each part of a task, of a run whose workers wait for each other or don't.
+fn shares(
+    path: &simulation::CriticalPathShares,
+    workers_are_free: bool,
+) -> &BTreeMap<(TaskName, SpanKind), f64> {
+    if workers_are_free { &path.shares_of_free_workers } else { &path.shares }
+}
+
+/// The stretches of a run \[s\].
+struct Stretches {
+    /// Before the first step.
+    start: f64,
+    /// While at least one applied step was under way.
+    stepping: f64,
+    /// From then until the last step ended, whose gradient came too late.
+    late: f64,
+    /// The rest.
+    idle: f64,
+}
+
+impl Stretches {
+    fn of(steps: impl Iterator<Item = StepStats> + Clone, run: Extent) -> Self {
+        let Extent { start, seconds, .. } = run;
+        let rest = (seconds - start).max(0.0);
+        let applied = steps.clone().filter(|step| step.applied);
+        let stepping = time_in_steps(applied.clone()).min(rest);
+        let end = |steps: &mut dyn Iterator<Item = StepStats>| steps.map(|step| step.ended).max();
+        let (last, end) = (end(&mut applied.clone()), end(&mut steps.clone()));
+        let late = last.zip(end).map_or(0.0, |(last, end)| end.since(last).as_secs_f64());
+        let late = late.min(rest - stepping);
+        Self { start, stepping, late, idle: rest - stepping - late }
+    }
+
+    /// The path of the run whose steps have these `causes` and `parts`.
+    fn add_to(&self, mut causes: BTreeMap<TimeCause, f64>, parts: Vec<PathPart>) -> CriticalPath {
+        causes.insert(TimeCause::Start, self.start);
+        causes.insert(TimeCause::LateSteps, self.late);
+        *causes.entry(TimeCause::Other).or_default() += self.idle;
+        causes.retain(|_, seconds| *seconds > 0.0);
+        CriticalPath::new(causes, parts)
+    }
 }
 
 /// The time in which at least one of `steps` was under way \[s\].
@@ -53,15 +106,18 @@ fn time_in_steps(steps: impl Iterator<Item = StepStats>) -> f64 {
 
 /// The parts of tasks that a simulation's steps waited for so far, in words, each with its share of
 /// their time; the greatest first.
-pub(super) fn waited(path: &simulation::CriticalPathShares) -> Vec<(String, f64)> {
-    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
-    for ((task, part), share) in &path.shares {
+pub(super) fn waited(
+    path: &simulation::CriticalPathShares,
+    workers_are_free: bool,
+) -> Vec<(String, f64)> {
+    let mut named_shares: BTreeMap<String, f64> = BTreeMap::new();
+    for ((task, part), share) in shares(path, workers_are_free) {
         let (cause, name) = named(task, *part);
-        *shares.entry(name.unwrap_or_else(|| cause.name().to_owned())).or_default() += share;
+        *named_shares.entry(name.unwrap_or_else(|| cause.name().to_owned())).or_default() += share;
     }
-    let mut shares = Vec::from_iter(shares);
-    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-    shares
+    let mut ranked = Vec::from_iter(named_shares);
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+    ranked
 }
 
 /// What the mean applied step of a simulation waited for: each cause with its time \[s\], the
@@ -91,34 +147,27 @@ const PHASES: [TimeCause; 3] = [TimeCause::Parameters, TimeCause::Compute, TimeC
 /// applied.
 pub(super) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
-    start: f64,
-    seconds: f64,
+    run: Extent,
 ) -> Option<CriticalPath> {
+    let stretches = Stretches::of(steps.clone(), run);
     let steps = steps.filter(|step| step.applied && step.ended > step.started);
-    let length = |step: &StepStats| step.ended.since(step.started).as_secs_f64();
-    let whole: f64 = steps.clone().map(|step| length(&step)).sum();
-    let stepping = time_in_steps(steps.clone()).min(seconds - start);
-    let mut causes = BTreeMap::new();
+    let mut of_workers: BTreeMap<Option<TaskName>, (f64, [f64; 3])> = BTreeMap::new();
     for step in steps {
-        for (cause, phase) in PHASES.into_iter().zip(step.phases()) {
-            *causes.entry(cause).or_default() += phase.as_secs_f64() / whole * stepping;
+        let phases = step.phases().map(|phase| phase.as_secs_f64());
+        let worker = run.workers_are_free.then_some(step.worker);
+        let (number, all) = of_workers.entry(worker).or_default();
+        *number += 1.0;
+        all.iter_mut().zip(phases).for_each(|(all, phase)| *all += phase);
+    }
+    let number: f64 = of_workers.values().map(|(number, _)| number).sum();
+    let mut causes = BTreeMap::new();
+    for (of_worker, phases) in of_workers.values() {
+        let weight = of_worker / number / phases.iter().sum::<f64>();
+        for (cause, phase) in PHASES.into_iter().zip(phases) {
+            *causes.entry(cause).or_default() += weight * phase * stretches.stepping;
         }
     }
-    (whole > 0.0).then(|| with_start(causes, Vec::new(), start, seconds - start - stepping))
-}
-
-/// The path of a run that began its first step at `start`, and in which no step was under way for
-/// `idle` thereafter, both in seconds.
-fn with_start(
-    mut causes: BTreeMap<TimeCause, f64>,
-    parts: Vec<PathPart>,
-    start: f64,
-    idle: f64,
-) -> CriticalPath {
-    causes.insert(TimeCause::Start, start);
-    *causes.entry(TimeCause::Other).or_default() += idle.max(0.0);
-    causes.retain(|_, seconds| *seconds > 0.0);
-    CriticalPath::new(causes, parts)
+    (number > 0.0).then(|| stretches.add_to(causes, Vec::new()))
 }
 
 /// The name of the link over which `task` waited in `part`: one that it has with a single other
@@ -166,5 +215,44 @@ fn named(task: &TaskName, part: SpanKind) -> (TimeCause, Option<String>) {
         SpanKind::Latency => (TimeCause::Latency, None),
         SpanKind::Coordination => (TimeCause::Coordination, None),
         SpanKind::Other => (TimeCause::Other, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FREE: Extent = Extent { start: 0.0, seconds: 10.0, workers_are_free: true };
+
+    /// A step of `worker` that computes for so many of its seconds; times in seconds.
+    fn step(worker: u32, from: u64, until: u64, computing: u64) -> StepStats {
+        let at = |seconds: u64| Time(seconds * 1_000_000_000);
+        let computed = Some((at(from), at(from + computing)));
+        let times = (at(from), at(until));
+        StepStats { computed, ..StepStats::applied(worker, (from, from), times) }
+    }
+
+    #[test]
+    fn a_deployed_worker_counts_by_its_steps_where_none_waits_for_another() {
+        let fast = (0..9).map(|number| step(0, number, number + 1, 0));
+        let steps = fast.chain([step(1, 0, 10, 10)]);
+        let of = |run: Extent| deployed(steps.clone(), run).unwrap();
+        let waits = Extent { workers_are_free: false, ..FREE };
+        let computing = |run: Extent| of(run).share(TimeCause::Compute);
+        assert!((computing(FREE) - 0.1).abs() < 1e-9, "{:?}", of(FREE));
+        assert!((computing(waits) - 10.0 / 19.0).abs() < 1e-9, "{:?}", of(waits));
+    }
+
+    #[test]
+    fn what_is_under_way_after_the_last_applied_gradient_is_a_late_workers_last_step() {
+        let vain = StepStats { applied: false, ..step(1, 2, 9, 7) };
+        let path = deployed([step(0, 1, 4, 3), vain].into_iter(), Extent { start: 1.0, ..FREE });
+        let expected = [
+            (TimeCause::Start, 1.0),
+            (TimeCause::Compute, 3.0),
+            (TimeCause::LateSteps, 5.0),
+            (TimeCause::Other, 1.0),
+        ];
+        assert_eq!(path.unwrap().causes, BTreeMap::from(expected));
     }
 }

@@ -9,8 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
+use super::Trial;
+use super::critical_path::{self, Extent};
 use super::observed::Observed;
-use super::{Trial, critical_path};
 use crate::cluster::TaskName;
 use crate::report::{CriticalPath, End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
 use crate::runtime::Traffic;
@@ -81,7 +82,7 @@ impl Trial {
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
-            critical_path: self.critical_path(observed, steps, start, seconds),
+            critical_path: self.critical_path(observed, steps, (start, seconds)),
             usage: observed.usage_until(ended),
             events: observed.events,
             digest: observed.digest.clone(),
@@ -98,17 +99,20 @@ impl Trial {
         &self,
         observed: &Observed,
         steps: impl Iterator<Item = StepStats> + Clone,
-        start: f64,
-        seconds: f64,
+        (start, seconds): (f64, f64),
     ) -> Option<CriticalPath> {
-        let mut path = match &observed.path {
-            Some(path) => critical_path::simulated(path, &self.cluster, steps, start, seconds),
-            None => critical_path::deployed(steps, start, seconds),
+        let workers_are_free = self.leaves_workers_free();
+        let run = Extent { start, seconds, workers_are_free };
+        let path = match &observed.path {
+            Some(path) => critical_path::simulated(path, &self.cluster, steps, run),
+            None => critical_path::deployed(steps, run),
         }?;
-        // Tokens hold workers back in any mode.
-        let has_tokens = self.settings.sync_replicas.is_some();
-        path.workers_are_free = self.mode.leaves_workers_free() && !has_tokens;
-        Some(path)
+        Some(CriticalPath { workers_are_free, ..path })
+    }
+
+    /// Whether a slow worker costs the others no time. Tokens hold workers back in any mode.
+    pub(super) fn leaves_workers_free(&self) -> bool {
+        self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none()
     }
 }
 

@@ -37,8 +37,11 @@ pub enum TimeCause {
     Latency,
     /// The latency of all other messages: orders, votes, acknowledgements.
     Coordination,
-    /// Sleeps, delays by faults, and the time in which no applied step was under way: evaluations,
-    /// checkpoints, the way back from a crash.
+    /// The last steps of workers that were late: what was under way after the last gradient was
+    /// applied.
+    LateSteps,
+    /// Sleeps, delays by faults, and other time in which no applied step was under way:
+    /// evaluations, checkpoints, the way back from a crash.
     Other,
     /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,
@@ -134,10 +137,11 @@ impl CriticalPath {
         }
     }
 
-    /// The path from the first training step on.
+    /// The path from the first training step to the last gradient that is applied.
     #[must_use]
     pub fn of_steps(mut self) -> Self {
         self.causes.remove(&TimeCause::Start);
+        self.causes.remove(&TimeCause::LateSteps);
         self
     }
 
@@ -234,6 +238,7 @@ impl TimeCause {
             Self::Links => "links between network cards",
             Self::Latency => "the network's latency",
             Self::Coordination => "coordination: the latency of orders, votes and answers",
+            Self::LateSteps => "late workers' last steps",
             Self::Other => "evaluations, checkpoints, sleeps and faults",
             Self::Parameters => "waiting for parameters",
             Self::Update => "waiting for updates",
@@ -253,6 +258,7 @@ impl TimeCause {
             Self::Links => "faster links, or tasks that talk in one rack",
             Self::Latency => "a network with less latency, larger batches, or local steps",
             Self::Coordination => "a network with less latency, larger batches, or local steps",
+            Self::LateSteps => "train for longer, and they matter less",
             Self::Other => {
                 "fewer evaluations (`stop.evaluate_every`, `stop.evaluate_every_samples`) or \
                  checkpoints (`checkpoint.every_steps`); or look at its timers and faults"

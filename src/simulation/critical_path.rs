@@ -51,6 +51,9 @@ listed! {
     pub(super) fn name;
 }
 
+/// The number of parts of a task.
+const PARTS: usize = SpanKind::ALL.len();
+
 /// The critical paths of the training steps whose gradients were applied.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CriticalPathShares {
@@ -59,6 +62,10 @@ pub struct CriticalPathShares {
     /// By task and part: its share of the time of all steps together. The shares add up
     /// to 1.
     pub shares: BTreeMap<(TaskName, SpanKind), f64>,
+    /// The same of a run whose workers don't wait for each other: the shares of each worker's time,
+    /// each worker counted by the number of its steps. A slow worker has much of the time of all
+    /// steps, and little of what they get done.
+    pub shares_of_free_workers: BTreeMap<(TaskName, SpanKind), f64>,
 }
 
 /// Something that has ended.
@@ -90,15 +97,27 @@ pub(super) struct History {
     since: Vec<Option<Time>>,
     /// The number of records at which old ones are dropped.
     full: usize,
-    steps: u64,
-    /// The length of all steps together \[ns\].
-    length: f64,
+    /// By task: whether it is a parameter server.
+    is_server: Vec<bool>,
     /// By task and then part: the time that steps waited for it \[ns\].
     waits: Vec<f64>,
+    /// By task: its steps.
+    steps: Vec<StepsOfTask>,
     /// By task: when faults had it stand still, from when until when, in order.
     frozen: Vec<Vec<(Time, Time)>>,
     /// The path of the step that ended last, from its end to its beginning.
     path: Vec<Waited>,
+}
+
+/// The training steps of a task.
+#[derive(Clone, Default)]
+struct StepsOfTask {
+    number: u64,
+    /// Their length together \[ns\].
+    length: f64,
+    /// The time that they waited for each part of workers, and for each of parameter servers
+    /// \[ns\].
+    waits: [[f64; PARTS]; 2],
 }
 
 impl History {
@@ -110,9 +129,9 @@ impl History {
             current: NOTHING,
             since: tasks.iter().map(|task| trains(task).then_some(Time::ZERO)).collect(),
             full: 1 << 12,
-            steps: 0,
-            length: 0.0,
-            waits: vec![0.0; tasks.len() * SpanKind::ALL.len()],
+            is_server: tasks.iter().map(TaskName::is_parameter_server).collect(),
+            waits: vec![0.0; tasks.len() * PARTS],
+            steps: vec![StepsOfTask::default(); tasks.len()],
             frozen: vec![Vec::new(); tasks.len()],
             path: Vec::new(),
         }
@@ -185,7 +204,7 @@ impl History {
     ) -> &[Waited] {
         self.follow(started, now);
         if counts && now > started {
-            self.count(now.since(started).as_nanos() as f64);
+            self.count(task, now.since(started).as_nanos() as f64);
         }
         self.since[task] = Some(now);
         if self.records.len() >= self.full {
@@ -238,14 +257,16 @@ impl History {
         self.path.extend(rest);
     }
 
-    /// Adds the path of a step of `length` \[ns\].
-    fn count(&mut self, length: f64) {
+    /// Adds the path of a step of `task` and of `length` \[ns\].
+    fn count(&mut self, task: usize, length: f64) {
+        let steps = &mut self.steps[task];
+        steps.number += 1;
+        steps.length += length;
         for Waited { from, until, task, part } in &self.path {
-            let index = task * SpanKind::ALL.len() + *part as usize;
-            self.waits[index] += until.since(*from).as_nanos() as f64;
+            let (part, span) = (*part as usize, until.since(*from).as_nanos() as f64);
+            self.waits[task * PARTS + part] += span;
+            steps.waits[usize::from(self.is_server[*task])][part] += span;
         }
-        self.length += length;
-        self.steps += 1;
     }
 
     fn get(&self, cause: CauseId) -> Option<Record> {
@@ -267,10 +288,37 @@ impl History {
 
     /// The critical paths of the steps so far; `tasks` are the cluster's.
     pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPathShares {
-        let all = tasks.iter().flat_map(|task| SpanKind::ALL.map(|part| (task.clone(), part)));
-        let share = |wait: &f64| wait / self.length;
-        let shares = all.zip(self.waits.iter().map(share)).filter(|(_, share)| *share > 0.0);
-        CriticalPathShares { steps: self.steps, shares: shares.collect() }
+        let steps = self.steps.iter().map(|steps| steps.number).sum();
+        let length: f64 = self.steps.iter().map(|steps| steps.length).sum();
+        let free = self.weights_of_free_workers();
+        let (mut shares, mut shares_of_free_workers) = (BTreeMap::new(), BTreeMap::new());
+        let waits = self.waits.iter().enumerate().filter(|(_, wait)| **wait > 0.0);
+        for (index, wait) in waits {
+            let (task, part) = (index / PARTS, index % PARTS);
+            let whose = (tasks[task].clone(), SpanKind::ALL[part]);
+            let weight = free[usize::from(self.is_server[task])][part];
+            shares_of_free_workers.insert(whose.clone(), wait * weight);
+            shares.insert(whose, wait / length);
+        }
+        CriticalPathShares { steps, shares, shares_of_free_workers }
+    }
+
+    /// By part of workers and of parameter servers: what a nanosecond that steps waited for it
+    /// weighs, on average, where each worker counts by the number of its steps.
+    fn weights_of_free_workers(&self) -> [[f64; PARTS]; 2] {
+        let number: u64 = self.steps.iter().map(|steps| steps.number).sum();
+        let (mut shares, mut waits) = ([[0.0; PARTS]; 2], [[0.0; PARTS]; 2]);
+        for steps in self.steps.iter().filter(|steps| steps.number > 0) {
+            let weight = steps.number as f64 / number as f64 / steps.length;
+            for (of, wait) in steps.waits.iter().flatten().enumerate() {
+                shares.as_flattened_mut()[of] += weight * wait;
+                waits.as_flattened_mut()[of] += wait;
+            }
+        }
+        for (share, wait) in shares.as_flattened_mut().iter_mut().zip(waits.as_flattened()) {
+            *share = if *wait > 0.0 { *share / wait } else { 0.0 };
+        }
+        shares
     }
 }
 
@@ -307,8 +355,31 @@ mod tests {
             ((tasks[MINE].clone(), SpanKind::MessageThread), 0.05),
             ((tasks[MINE].clone(), SpanKind::CardOut), 0.2),
         ];
-        let expected = CriticalPathShares { steps: 1, shares: expected.into() };
-        assert_eq!(history.paths(&tasks), expected);
+        let paths = history.paths(&tasks);
+        assert_eq!((paths.steps, paths.shares), (1, expected.into()));
+    }
+
+    #[test]
+    fn a_fast_worker_counts_by_its_many_steps_where_none_waits_for_the_other() {
+        let tasks = ["worker", "ps", "worker"].map(|job| TaskName::new(job, 0));
+        let mut history = History::new(&tasks, TaskName::is_of_workers);
+        let mut step = |task: usize, from: u64, span: u64, part| {
+            history.interfere(Time(from), task);
+            history.end(history.current(), Time(from + span), task, part);
+            history.end_step(task, Time(from), Time(from + span), true);
+        };
+        (0..9).for_each(|number| step(0, 10 * number, 10, SpanKind::Latency));
+        step(2, 0, 910, SpanKind::Kernels);
+        let paths = history.paths(&tasks);
+        let share = |shares: &BTreeMap<(TaskName, SpanKind), f64>, part| -> f64 {
+            shares.iter().filter(|((_, of), _)| *of == part).map(|(_, share)| share).sum()
+        };
+        let kernels = |shares| share(shares, SpanKind::Kernels);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(kernels(&paths.shares), 0.91), "{paths:?}");
+        assert!(close(kernels(&paths.shares_of_free_workers), 0.1), "{paths:?}");
+        let latency = share(&paths.shares_of_free_workers, SpanKind::Latency);
+        assert!(close(latency, 0.9), "{paths:?}");
     }
 
     #[test]

@@ -3,6 +3,15 @@
 use super::*;
 
 #[test]
+fn a_plan_of_a_whole_training_leaves_out_the_start_and_the_last_steps_of_late_workers() {
+    let causes = [(TimeCause::Start, 5.0), (TimeCause::LateSteps, 4.0), (TimeCause::Compute, 1.0)];
+    let run = limited(&causes, &[]);
+    assert!(run.limit().unwrap().starts_with("limited by the start"));
+    let steps = run.critical_path.unwrap().of_steps();
+    assert_eq!(steps.causes, BTreeMap::from([(TimeCause::Compute, 1.0)]));
+}
+
+#[test]
 fn faster_processors_are_told_to_shorten_stragglers_too() {
     let causes =
         [(TimeCause::Compute, 5.0), (TimeCause::Stragglers, 3.0), (TimeCause::WorkerCard, 2.0)];

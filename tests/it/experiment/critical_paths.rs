@@ -36,7 +36,14 @@ const SCENARIO: &str = r#"
 "#;
 
 fn simulate(run: &str, change: &str) -> Result<Run> {
-    let experiment = Experiment::parse(SCENARIO)?.only(run).set(change)?;
+    simulate_changed(run, &[change])
+}
+
+fn simulate_changed(run: &str, changes: &[&str]) -> Result<Run> {
+    let mut experiment = Experiment::parse(SCENARIO)?.only(run);
+    for change in changes {
+        experiment = experiment.set(change)?;
+    }
     Ok(experiment.simulate(train)?.run(run)?.clone())
 }
 
@@ -116,6 +123,31 @@ fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() 
         let card = |gigabits: u32| format!("network.tasks.ps.bandwidth=\"{gigabits}Gbps\"");
         assert_predicts(run, &[TimeCause::ServerCard], &card(1), &card(2))?;
     }
+    Ok(())
+}
+
+#[test]
+fn slow_workers_that_nobody_waits_for_do_not_limit_a_run_of_a_fast_one() -> Result<()> {
+    let slow = "compute.tasks.worker.step_time={ law = 'constant', value = '1s' }";
+    let fast = "compute.tasks.\"worker:0\".step_time={ law = 'constant', value = '1ms' }";
+    let of = |latency: &str| simulate_changed("async", &[slow, fast, latency, "stop.steps=600"]);
+    let (before, after) = (of("network.latency=5ms")?, of("network.latency=2500us")?);
+    let path = before.critical_path.as_ref().expect("its steps have a path");
+    let share = path.share(TimeCause::Latency) + path.share(TimeCause::Coordination);
+    let gained = 1.0 - before.samples_per_second / after.samples_per_second;
+    assert!(share > 0.8 && (gained / (share / 2.0) - 1.0).abs() < 0.1, "{gained} of {path:?}");
+    Ok(())
+}
+
+#[test]
+fn a_late_workers_last_step_is_no_evaluation() -> Result<()> {
+    let slow = "compute={ numerics = 'shapes', slow = { 'worker:3' = 100 }, \
+                step_time = { law = 'constant', value = '2ms' } }";
+    let backup = "run=[{ name = 'sync', mode = { sync = { backups = 1 } } }]";
+    let run = simulate_changed("sync", &[slow, backup, "stop.steps=10"])?;
+    let path = run.critical_path.as_ref().expect("its steps have a path");
+    assert!(path.share(TimeCause::LateSteps) > 0.5, "{path:?}");
+    assert!(path.share(TimeCause::Other) < 0.01, "{path:?}");
     Ok(())
 }
 
