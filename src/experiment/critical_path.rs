@@ -212,6 +212,7 @@ fn named(task: &TaskName, part: SpanKind) -> (TimeCause, Option<String>) {
             Some(format!("{task}'s network card (receiving)")),
         ),
         SpanKind::Link => (TimeCause::Links, None),
+        SpanKind::CardsAndLinks => (TimeCause::Bandwidth, None),
         SpanKind::Latency => (TimeCause::Latency, None),
         SpanKind::Coordination => (TimeCause::Coordination, None),
         SpanKind::Other => (TimeCause::Other, None),

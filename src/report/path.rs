@@ -33,6 +33,9 @@ pub enum TimeCause {
     WorkerMessages,
     /// Uplinks of racks, loopbacks, links of two tasks.
     Links,
+    /// Several network cards or links at once: one kind of them alone, made faster, would wait for
+    /// the others.
+    Bandwidth,
     /// The latency of messages with parameters, gradients or other numbers.
     Latency,
     /// The latency of all other messages: orders, votes, acknowledgements.
@@ -79,14 +82,19 @@ pub struct PathPart {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Bottleneck {
-    /// The cause; [`TimeCause::Latency`] stands for that of coordination, too, and
-    /// [`TimeCause::Compute`] for stragglers where a slow worker costs the others no time.
+    /// The cause; [`TimeCause::Latency`] stands for that of coordination, too,
+    /// [`TimeCause::Compute`] for stragglers where a slow worker costs the others no time, and
+    /// [`TimeCause::Bandwidth`] for all cards and links where most of them are full together.
     pub cause: TimeCause,
     /// Its share of the time.
     pub share: f64,
     /// The one part that took more than half of that, in words, with its own share of the time.
     pub part: Option<(String, f64)>,
 }
+
+/// The causes that are cards or links of one kind.
+const SINGLE_LINKS: [TimeCause; 3] =
+    [TimeCause::ServerCard, TimeCause::WorkerCard, TimeCause::Links];
 
 /// The most parts of a path that are listed.
 const MOST_PARTS: usize = 20;
@@ -128,13 +136,30 @@ impl CriticalPath {
     }
 
     /// The cause that stands for `cause`, too, as both have one remedy: all latency is one
-    /// network's, and a straggler that nobody waits for is only a longer kernel.
+    /// network's, a straggler that nobody waits for is only a longer kernel, and cards that are
+    /// mostly full together are made faster together.
     fn remedied_as(&self, cause: TimeCause) -> TimeCause {
         match cause {
             TimeCause::Coordination => TimeCause::Latency,
             TimeCause::Stragglers if self.workers_are_free => TimeCause::Compute,
+            cause if SINGLE_LINKS.contains(&cause) && self.links_are_one() => TimeCause::Bandwidth,
             _ => cause,
         }
+    }
+
+    /// Whether cards and links are full together for longer than any kind of them alone.
+    fn links_are_one(&self) -> bool {
+        let most = SINGLE_LINKS.into_iter().map(|cause| self.share(cause)).fold(0.0, f64::max);
+        self.share(TimeCause::Bandwidth) > most
+    }
+
+    /// What faster cards and links of all kinds would save, where `cause` is one kind of them, and
+    /// others are soon as full.
+    fn with_all_links(&self, cause: TimeCause) -> Option<String> {
+        let is_more = SINGLE_LINKS.contains(&cause) && self.share(TimeCause::Bandwidth) > 0.05;
+        let all = SINGLE_LINKS.into_iter().chain([TimeCause::Bandwidth]);
+        let share: f64 = all.map(|cause| self.share(cause)).sum();
+        is_more.then(|| format!(" ({:.0} % with all cards and links)", 50.0 * share))
     }
 
     /// The path from the first training step to the last gradient that is applied.
@@ -178,6 +203,7 @@ impl Run {
         let with = match cause {
             _ if path.share(cause) == share => "",
             TimeCause::Latency => " and that of coordination together",
+            TimeCause::Bandwidth => " or alone",
             _ => " and stragglers together",
         };
         // On a faster processor stragglers lose less time, too.
@@ -191,10 +217,11 @@ impl Run {
         let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
         Some(format!(
             "limited by {}{with}, {percent:.0} % of the time{}; at twice the speed, the run would \
-             be about {:.0} % shorter: {}",
+             be about {:.0} % shorter{}: {}",
             cause.name(),
             part.or(stragglers).unwrap_or_default(),
             quickened / 2.0,
+            path.with_all_links(cause).unwrap_or_default(),
             self.advice(cause)
         ))
     }
@@ -236,6 +263,7 @@ impl TimeCause {
             Self::WorkerCard => "the workers' network cards",
             Self::WorkerMessages => "the workers' message threads",
             Self::Links => "links between network cards",
+            Self::Bandwidth => "network cards and links that are full together",
             Self::Latency => "the network's latency",
             Self::Coordination => "coordination: the latency of orders, votes and answers",
             Self::LateSteps => "late workers' last steps",
@@ -256,6 +284,10 @@ impl TimeCause {
             Self::WorkerCard => "faster network cards of workers, or compression",
             Self::WorkerMessages => "fewer parameter servers, or fewer and larger variables",
             Self::Links => "faster links, or tasks that talk in one rack",
+            Self::Bandwidth => {
+                "faster network cards of all tasks, or compression; those of one job alone would \
+                 save less"
+            }
             Self::Latency => "a network with less latency, larger batches, or local steps",
             Self::Coordination => "a network with less latency, larger batches, or local steps",
             Self::LateSteps => "train for longer, and they matter less",

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::cluster::TaskName;
 use crate::units::Time;
 
-use super::network::{LimitingLink, MessageTimes};
+use super::network::{Limit, MessageTimes};
 
 /// The number of something that has ended, which is the cause of what began then.
 pub(super) type CauseId = u64;
@@ -39,6 +39,9 @@ listed! {
         /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
         /// one between the memories of a task's devices.
         Link as "link",
+        /// Several cards or links on the way of a message to it, each of which would be the limit
+        /// without the others.
+        CardsAndLinks as "cards and links together",
         /// The latency of envelopes to it that carry parameters, gradients or other numbers.
         Latency as "latency",
         /// The latency of the other envelopes to it: orders, votes, acknowledgements.
@@ -181,15 +184,28 @@ impl History {
             self.end(self.current, times.began, to, latency);
         }
         if times.left > times.began {
-            let (task, part) = match times.bottleneck {
-                LimitingLink::SendingCard => (from, SpanKind::CardOut),
-                LimitingLink::ReceivingCard => (to, SpanKind::CardIn),
-                LimitingLink::Between => (to, SpanKind::Link),
-            };
-            self.end(self.current, times.left, task, part);
+            self.leave(from, to, times);
         }
         if now > times.left {
             self.end(self.current, now, to, latency);
+        }
+    }
+
+    /// An envelope leaves. What held it back by turns is put one after the other.
+    fn leave(&mut self, from: usize, to: usize, times: &MessageTimes) {
+        // Faster cards of workers are both ends' among workers, and so are those of servers.
+        let is_of_one_job = self.is_server[from] == self.is_server[to];
+        let mut until = times.began;
+        for (limit, span) in times.held.spans() {
+            let (task, part) = match limit {
+                Limit::SendingCard => (from, SpanKind::CardOut),
+                Limit::ReceivingCard => (to, SpanKind::CardIn),
+                Limit::Between => (to, SpanKind::Link),
+                Limit::BothCards if is_of_one_job => (from, SpanKind::CardOut),
+                Limit::BothCards | Limit::CardAndLink => (to, SpanKind::CardsAndLinks),
+            };
+            until = Time(until.0 + span).min(times.left);
+            self.end(self.current, until, task, part);
         }
     }
 
@@ -325,6 +341,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulation::network::HeldBack;
 
     const MINE: usize = 0;
     const OTHERS: usize = 1;
@@ -336,7 +353,8 @@ mod tests {
 
     fn times(paid: u64, began: u64, left: u64) -> MessageTimes {
         let (paid, began, left) = (Time(paid), Time(began), Time(left));
-        MessageTimes { paid, began, left, bottleneck: LimitingLink::SendingCard }
+        let held = HeldBack::by(Limit::SendingCard, left.0 - began.0);
+        MessageTimes { paid, began, left, held }
     }
 
     #[test]
@@ -380,6 +398,23 @@ mod tests {
         assert!(close(kernels(&paths.shares_of_free_workers), 0.1), "{paths:?}");
         let latency = share(&paths.shares_of_free_workers, SpanKind::Latency);
         assert!(close(latency, 0.9), "{paths:?}");
+    }
+
+    #[test]
+    fn cards_at_both_ends_are_of_one_kind_if_their_tasks_are() {
+        let tasks = [("worker", 0), ("ps", 0), ("worker", 1)];
+        let tasks = tasks.map(|(job, index)| TaskName::new(job, index));
+        let of = |to: usize| {
+            let mut history = History::new(&tasks, TaskName::is_of_workers);
+            let held = HeldBack::by(Limit::BothCards, 100);
+            let times = MessageTimes { held, ..times(0, 0, 100) };
+            history.arrive(NOTHING, Time(100), MINE, to, &times, true);
+            history.end_step(MINE, Time(0), Time(100), true);
+            history.paths(&tasks).shares
+        };
+        let both = (tasks[OTHERS].clone(), SpanKind::CardsAndLinks);
+        assert_eq!(of(OTHERS), BTreeMap::from([(both, 1.0)]));
+        assert_eq!(of(2), BTreeMap::from([((tasks[MINE].clone(), SpanKind::CardOut), 1.0)]));
     }
 
     #[test]

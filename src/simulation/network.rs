@@ -8,6 +8,8 @@
 //! fairness. A message arrives one latency after its last byte has left. A message of a task to
 //! itself crosses no link and has no latency.
 //!
+//! What held a message back, and for how long, is known as it arrives (`held_back`).
+//!
 //! An incast law lowers the rate of a receiving NIC by the number of connections that it receives
 //! from at a time.
 //!
@@ -27,6 +29,7 @@ mod crashes;
 mod event;
 mod fill;
 mod flows;
+mod held_back;
 mod reservations;
 mod route;
 mod sharing;
@@ -39,6 +42,7 @@ use std::time::Duration;
 use connections::{Connection, ConnectionId, Connections};
 use event::{Event, EventKind};
 use flows::Flows;
+pub(crate) use held_back::{HeldBack, Limit};
 use reservations::Reservation;
 use route::{LinkId, Wiring};
 pub(crate) use spec::LEAST_MTU;
@@ -68,19 +72,8 @@ pub(crate) struct MessageTimes {
     pub(crate) began: Time,
     /// When its last byte left.
     pub(crate) left: Time,
-    /// The link that held it back as its last byte left.
-    pub(crate) bottleneck: LimitingLink,
-}
-
-/// A kind of link that holds a message back.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum LimitingLink {
-    /// The card of the sender's host.
-    SendingCard,
-    /// The card of the receiver's host.
-    ReceivingCard,
-    /// Another one.
-    Between,
+    /// What held it back between the two.
+    pub(crate) held: HeldBack,
 }
 
 /// What has crossed a network card, which the tasks of one host share.
@@ -131,6 +124,8 @@ struct Message<T> {
     connection: ConnectionId,
     /// The time at which its first byte is sent.
     start: Time,
+    /// What had held its connection's flow back before it joined.
+    held_before: HeldBack,
     /// The sequence number of its one valid event; any other in the heap is stale.
     event: u64,
 }
@@ -146,7 +141,8 @@ impl<T> Network<T> {
         assert_eq!(spec.validate(), Ok(()), "a network is built from a validated spec");
         let tasks = host_of.len();
         let (wiring, capacities) = Wiring::new(spec, host_of, may_slow);
-        let mut flows = Flows::new(&capacities);
+        let links = (0..).zip(&capacities).map(|(link, rate)| (wiring.kind(link), *rate));
+        let mut flows = Flows::new(links);
         wiring.inwards().for_each(|link| flows.set_incast(link, spec.incast));
         Self {
             wiring,
@@ -188,10 +184,10 @@ impl<T> Network<T> {
         self.paid[from] += self.message_cost[from];
         let is_large = size > self.connection.large;
         let start = if is_large { handled.after(self.connection.start) } else { handled };
-        let bottleneck = LimitingLink::Between;
-        let times = MessageTimes { paid: handled, began: start, left: start, bottleneck };
+        let held = HeldBack::default();
+        let times = MessageTimes { paid: handled, began: start, left: start, held };
         let delivery = Some(Delivery { from, to, size, times, payload });
-        let message = Message { delivery, connection, start, event: u64::MAX };
+        let message = Message { delivery, connection, start, held_before: held, event: u64::MAX };
         let id = if let Some(id) = self.free.pop() {
             self.messages[id as usize] = message;
             id
@@ -297,11 +293,23 @@ impl<T> Network<T> {
         self.connections.get(self.messages[id as usize].connection)
     }
 
-    /// Notes that the last byte of a message leaves at `left`, held back by `link`.
-    fn note_way(&mut self, id: MessageId, left: Time, link: LinkId) {
+    /// Notes that the last byte of a message leaves now, held back by `link`. Its connection's flow
+    /// was `held` back so until then.
+    fn note_way(&mut self, id: MessageId, held: HeldBack, link: LinkId) {
+        let (now, limit) = (self.now, Limit::of(self.wiring.kind(link)));
+        let of_flow = held.without(self.messages[id as usize].held_before);
+        let times = self.times_of(id);
+        times.left = now;
+        times.held = times.held.and(of_flow);
+        // No flow carried it while a card stood still.
+        let whole = now.since(times.began).as_nanos() as u64;
+        let rest = whole.saturating_sub(times.held.span());
+        times.held = times.held.and(HeldBack::by(limit, rest));
+    }
+
+    fn times_of(&mut self, id: MessageId) -> &mut MessageTimes {
         let delivery = self.messages[id as usize].delivery.as_mut();
-        let times = &mut delivery.expect("a message under way has not been delivered").times;
-        (times.left, times.bottleneck) = (left, self.wiring.bottleneck(link));
+        &mut delivery.expect("a message under way has not been delivered").times
     }
 
     fn size(&self, id: MessageId) -> Bytes {

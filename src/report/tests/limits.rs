@@ -3,6 +3,24 @@
 use super::*;
 
 #[test]
+fn cards_that_are_full_together_are_told_to_be_made_faster_together() {
+    let of = |causes: &[(TimeCause, f64)]| limited(causes, &[]).limit().unwrap();
+    let (server, worker) = (TimeCause::ServerCard, TimeCause::WorkerCard);
+    let together = of(&[(TimeCause::Bandwidth, 5.0), (server, 2.0), (TimeCause::Compute, 3.0)]);
+    let expected = "limited by network cards and links that are full together or alone, 70 % of \
+                    the time; at twice the speed, the run would be about 35 % shorter: faster";
+    assert!(together.starts_with(expected), "{together}");
+    let only = of(&[(TimeCause::Bandwidth, 7.0), (TimeCause::Compute, 3.0)]);
+    assert!(only.contains(" that are full together, 70 % of the time;"), "{only}");
+    let alone = of(&[(TimeCause::Bandwidth, 2.0), (server, 6.0), (worker, 1.0)]);
+    let expected = "cards, 67 % of the time; at twice the speed, the run would be about 33 % \
+                    shorter (50 % with all cards and links): more parameter servers";
+    assert!(alone.contains(expected), "{alone}");
+    let single = of(&[(server, 6.0), (worker, 4.0)]);
+    assert!(single.contains("about 30 % shorter: more"), "{single}");
+}
+
+#[test]
 fn a_plan_of_a_whole_training_leaves_out_the_start_and_the_last_steps_of_late_workers() {
     let causes = [(TimeCause::Start, 5.0), (TimeCause::LateSteps, 4.0), (TimeCause::Compute, 1.0)];
     let run = limited(&causes, &[]);

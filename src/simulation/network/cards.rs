@@ -20,7 +20,7 @@ impl<T> Network<T> {
             if self.connections.get(id).is_flowing() {
                 let left = self.flows.left(now, id);
                 self.connections.get_mut(id).interrupt(left);
-                self.flows.leave(id);
+                self.flows.leave(now, id);
             }
         }
         self.settle();
@@ -47,7 +47,7 @@ impl<T> Network<T> {
         if reservation.until > now {
             self.revoke(reservation.message);
         }
-        self.flows.set_rate(link, self.wiring.rate_of_own_link(pair, speed));
+        self.flows.set_rate(now, link, self.wiring.rate_of_own_link(pair, speed));
         self.settle();
     }
 

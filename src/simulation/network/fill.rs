@@ -322,7 +322,7 @@ impl Flows {
             self.links[*link as usize].serve(now);
         }
         let mut moved = std::mem::take(&mut self.fill.moved);
-        moved.drain(..).for_each(|(flow, link)| self.hold_back(flow, link));
+        moved.drain(..).for_each(|(flow, link)| self.hold_back(now, flow, link));
         self.fill.moved = moved;
         for id in region {
             self.fill.in_region[*id as usize] = false;

@@ -7,14 +7,16 @@
 //! levels.
 
 mod ends;
+mod stretches;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::connections::ConnectionId;
-use super::route::{LinkId, MAX_LINKS, Route};
+use super::route::{LinkId, LinkKind, MAX_LINKS, Route};
 use crate::units::Time;
 use ends::Ending;
+use stretches::Stretch;
 
 /// A flow, by its place among those under way. Few of a large cluster's connections have one at a
 /// time, so a filling, which goes through them, stays within little memory.
@@ -42,6 +44,8 @@ pub(super) struct Flows {
     /// By flow: the link that holds it back; [`NOWHERE`] before one does. Apart from the flows,
     /// because a filling looks at this of each, and at little else.
     pub(super) bottlenecks: Vec<LinkId>,
+    /// By flow.
+    stretches: Vec<Stretch>,
     /// The links on which flows have begun or ended since the rates were last computed.
     pub(super) unsettled: Vec<LinkId>,
     /// The flows that no link holds back yet.
@@ -53,6 +57,7 @@ pub(super) struct Flows {
 
 /// One direction of a NIC or of an uplink.
 pub(super) struct Link {
+    kind: LinkKind,
     /// The capacity for one flow [bytes/ns].
     rate: f64,
     /// The share of the rate that each further flow costs: of a receiving NIC with an incast law.
@@ -76,6 +81,9 @@ pub(super) struct Link {
     /// holds back.
     queue: BinaryHeap<Reverse<Ending>>,
     next_end: Time,
+    /// The integral over time of the number of its flows by its capacity, up to `crowded_at`.
+    crowding: f64,
+    crowded_at: Time,
     is_unsettled: bool,
 }
 
@@ -101,10 +109,11 @@ pub(super) struct Flow {
 }
 
 impl Flows {
-    /// No flows on links of the given capacities [bytes/ns].
-    pub(super) fn new(capacities: &[f64]) -> Self {
-        let link = |capacity: &f64| Link {
-            rate: *capacity,
+    /// No flows on links of the given kinds and capacities \[bytes/ns\].
+    pub(super) fn new(links: impl Iterator<Item = (LinkKind, f64)>) -> Self {
+        let link = |(kind, rate)| Link {
+            kind,
+            rate,
             incast: 0.0,
             flows: Vec::new(),
             new: 0,
@@ -115,19 +124,23 @@ impl Flows {
             served_at: Time::ZERO,
             queue: BinaryHeap::new(),
             next_end: NEVER,
+            crowding: 0.0,
+            crowded_at: Time::ZERO,
             is_unsettled: false,
         };
+        let links: Vec<Link> = links.map(link).collect();
         Self {
-            links: capacities.iter().map(link).collect(),
-            held: vec![0; capacities.len()],
+            held: vec![0; links.len()],
             of_connection: Vec::new(),
             flows: Vec::new(),
             vacant: Vec::new(),
             bottlenecks: Vec::new(),
+            stretches: Vec::new(),
             unsettled: Vec::new(),
             new: Vec::new(),
             joined: 0,
-            fill: super::fill::Scratch::new(capacities.len()),
+            fill: super::fill::Scratch::new(links.len()),
+            links,
         }
     }
 
@@ -172,13 +185,14 @@ impl Flows {
     }
 
     /// Adds the flow of `connection`, of `size` bytes. It has no rate until [`Flows::settle`].
-    pub(super) fn join(&mut self, connection: ConnectionId, route: Route, size: f64) {
+    pub(super) fn join(&mut self, now: Time, connection: ConnectionId, route: Route, size: f64) {
         let id = self.vacant.pop().unwrap_or(self.flows.len() as FlowId);
         let places = [0; MAX_LINKS];
         let mut flow = Flow { connection, route, places, finish: size, number: self.joined };
         self.joined += 1;
         for (link, place) in route.iter().zip(&mut flow.places) {
             let state = &mut self.links[*link as usize];
+            state.note_crowding(now);
             *place = state.flows.len() as u32;
             let other = match *route {
                 [first, second] => Some(if first == *link { second } else { first }),
@@ -194,8 +208,10 @@ impl Flows {
             None => {
                 self.flows.push(flow);
                 self.bottlenecks.push(NOWHERE);
+                self.stretches.push(Stretch::default());
             }
         }
+        self.stretches[id as usize] = Stretch::default();
         self.note_holding(&route);
         let known = self.of_connection.len().max(connection as usize + 1);
         self.of_connection.resize(known, NO_FLOW);
@@ -238,11 +254,13 @@ impl Flows {
         link.serve(now);
         flow.finish = link.served + bytes;
         link.queue.push(Reverse(Ending { finish: flow.finish, number, flow: id }));
+        self.begin_stretch(now, id, bytes);
         self.reschedule(bottleneck).then_some(bottleneck)
     }
 
     /// Sets the capacity of a link for one flow \[bytes/ns\].
-    pub(super) fn set_rate(&mut self, link: LinkId, rate: f64) {
+    pub(super) fn set_rate(&mut self, now: Time, link: LinkId, rate: f64) {
+        self.links[link as usize].note_crowding(now);
         self.links[link as usize].rate = rate;
         self.unsettle(link);
         // Flows that others held back may now be too fast for this link.
@@ -256,7 +274,7 @@ impl Flows {
     }
 
     /// Removes a flow.
-    pub(super) fn leave(&mut self, connection: ConnectionId) {
+    pub(super) fn leave(&mut self, now: Time, connection: ConnectionId) {
         let id = std::mem::replace(&mut self.of_connection[connection as usize], NO_FLOW);
         self.vacant.push(id);
         let flow = self.flows[id as usize].clone();
@@ -270,6 +288,7 @@ impl Flows {
         self.bottlenecks[id as usize] = NOWHERE;
         for (link, place) in flow.route.iter().zip(flow.places) {
             let state = &mut self.links[*link as usize];
+            state.note_crowding(now);
             state.flows.swap_remove(place as usize);
             if state.flows.is_empty() {
                 state.free_below = f64::INFINITY;
@@ -316,10 +335,10 @@ impl Flows {
         self.unsettled = changed;
     }
 
-    /// Moves `flow` to the bottleneck `link`. Both links must have served their flows up to now.
-    pub(super) fn hold_back(&mut self, id: FlowId, link: LinkId) {
+    /// Moves `flow` to the bottleneck `link`. Both links must have served their flows up to `now`.
+    pub(super) fn hold_back(&mut self, now: Time, id: FlowId, link: LinkId) {
         let Flow { route, finish, .. } = self.flows[id as usize];
-        let bottleneck = std::mem::replace(&mut self.bottlenecks[id as usize], link);
+        let bottleneck = self.bottlenecks[id as usize];
         let left = if bottleneck == NOWHERE {
             self.settle_down(&route);
             finish
@@ -330,6 +349,9 @@ impl Flows {
             }
             (finish - self.links[bottleneck as usize].served).max(0.0)
         };
+        self.end_stretch(now, id, left);
+        self.begin_stretch(now, id, left);
+        self.bottlenecks[id as usize] = link;
         self.held[link as usize] += 1;
         if self.held[link as usize] == 1 {
             self.note_first_held(link);
@@ -359,7 +381,11 @@ impl Link {
 
     /// Serves the flows that it holds back up to `now`.
     pub(super) fn serve(&mut self, now: Time) {
-        self.served += self.level * now.since(self.served_at).as_nanos() as f64;
-        self.served_at = now;
+        (self.served, self.served_at) = (self.served_by(now), now);
+    }
+
+    /// The bytes that it will have served each flow that it holds back, by `now`.
+    fn served_by(&self, now: Time) -> f64 {
+        self.served + self.level * now.since(self.served_at).as_nanos() as f64
     }
 }

@@ -50,12 +50,20 @@ impl<T> Network<T> {
         }
         let transfer = self.on_the_wire(id) / self.flows.capacity(&route);
         let until = self.now.after(Duration::from_nanos(transfer.round() as u64));
-        self.note_way(id, until, self.flows.narrowest(&route));
+        self.note_reserved(id, self.now, until);
         for link in &*route {
             self.reservations[*link as usize] = Reservation { message: id, until };
         }
         self.schedule(until.after(latency), EventKind::Arrive(id));
         true
+    }
+
+    /// Notes that message `id` has its links for itself from `start` until `until`.
+    fn note_reserved(&mut self, id: MessageId, start: Time, until: Time) {
+        let route = self.connection(id).route;
+        let held = self.flows.held_back_alone(&route, until.since(start).as_nanos() as u64);
+        let times = self.times_of(id);
+        (times.left, times.held) = (until, held);
     }
 
     /// Takes back the reservation of message `id`: its remaining bytes join its connection's flow.
@@ -67,6 +75,7 @@ impl<T> Network<T> {
         }
         let sent = self.flows.capacity(&route) * self.now.since(start).as_nanos() as f64;
         self.messages[id as usize].event = u64::MAX;
+        self.note_reserved(id, start, self.now);
         self.queue(id, (self.on_the_wire(id) - sent).max(0.0));
     }
 }

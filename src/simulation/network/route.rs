@@ -4,11 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::time::Duration;
 
-use super::{LimitingLink, NetworkSpec, Racks};
+use super::{NetworkSpec, Racks};
 use crate::units::Bytes;
 
 /// One direction of a NIC or of a rack's uplink, as an index into the network's links.
 pub(super) type LinkId = u32;
+
+/// A kind of link that holds a message back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum LinkKind {
+    /// The card of the sender's host.
+    SendingCard,
+    /// The card of the receiver's host.
+    ReceivingCard,
+    /// Another one.
+    Between,
+}
 
 /// The greatest number of links that a message crosses.
 pub(super) const MAX_LINKS: usize = 5;
@@ -181,11 +192,11 @@ impl Wiring {
     }
 
     /// What kind of link `link` is.
-    pub(super) fn bottleneck(&self, link: LinkId) -> LimitingLink {
+    pub(super) fn kind(&self, link: LinkId) -> LinkKind {
         match link as usize {
-            link if link >= 2 * self.hosts => LimitingLink::Between,
-            link if link.is_multiple_of(2) => LimitingLink::SendingCard,
-            _ => LimitingLink::ReceivingCard,
+            link if link >= 2 * self.hosts => LinkKind::Between,
+            link if link.is_multiple_of(2) => LinkKind::SendingCard,
+            _ => LinkKind::ReceivingCard,
         }
     }
 

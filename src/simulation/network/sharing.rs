@@ -13,6 +13,10 @@ impl<T> Network<T> {
         let connection = self.connections.get_mut(connection_id);
         let is_flowing = connection.is_flowing();
         let is_interrupted = connection.is_interrupted_by(is_large);
+        if is_flowing {
+            let before = self.flows.held_back(self.now, connection_id);
+            self.messages[id as usize].held_before = before;
+        }
         if is_interrupted {
             connection.interrupt(self.flows.left(self.now, connection_id));
         }
@@ -28,7 +32,7 @@ impl<T> Network<T> {
     pub(super) fn begin_flow(&mut self, connection_id: ConnectionId) {
         let connection = self.connections.get_mut(connection_id);
         if let Some(bytes) = connection.begin_turn() {
-            self.flows.join(connection_id, connection.route, bytes);
+            self.flows.join(self.now, connection_id, connection.route, bytes);
         }
     }
 
@@ -36,7 +40,7 @@ impl<T> Network<T> {
     fn continue_flow(&mut self, connection_id: ConnectionId) {
         let connection = self.connections.get_mut(connection_id);
         let Some(bytes) = connection.begin_turn() else {
-            return self.flows.leave(connection_id);
+            return self.flows.leave(self.now, connection_id);
         };
         if let Some(link) = self.flows.set_left(self.now, connection_id, bytes) {
             self.schedule(self.flows.next_end(link), EventKind::End(link));
@@ -50,7 +54,8 @@ impl<T> Network<T> {
         for connection_id in ended.drain(..) {
             let connection = self.connections.get_mut(connection_id);
             let (id, latency) = (connection.end_turn(), connection.latency);
-            self.note_way(id, self.now, link);
+            let held = self.flows.held_back_by_turn(connection_id);
+            self.note_way(id, held, link);
             self.schedule(self.now.after(latency), EventKind::Arrive(id));
             self.continue_flow(connection_id);
         }

@@ -4,6 +4,7 @@ mod cards;
 mod collectives;
 mod crashes;
 mod fairness;
+mod held_back;
 mod naive;
 
 use std::collections::BTreeMap;

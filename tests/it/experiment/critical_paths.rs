@@ -127,6 +127,36 @@ fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() 
 }
 
 #[test]
+fn cards_that_only_the_last_messages_of_a_step_meet_do_not_limit_it() -> Result<()> {
+    let card = |gigabits: u32| {
+        format!(
+            "network={{ latency = '10us', message_cost = '1us', bandwidth = '1Gbps', \
+             tasks = {{ ps = {{ bandwidth = '{gigabits}Gbps' }} }} }}"
+        )
+    };
+    assert_predicts("sync", &[TimeCause::ServerCard], &card(1), &card(2))
+}
+
+#[test]
+fn cards_that_are_full_at_both_ends_save_next_to_nothing_alone() -> Result<()> {
+    let even = ["cluster.ps=4", "network.bandwidth=1Gbps"];
+    let with = |faster: &str| simulate_changed("sync", &[even[0], even[1], faster]);
+    let before = simulate_changed("sync", &even)?;
+    let path = before.critical_path.as_ref().expect("its steps have a path");
+    assert!(path.share(TimeCause::Bandwidth) > 0.8, "{path:?}");
+    let limit = before.limit().expect("it takes steps");
+    assert!(limit.starts_with("limited by network cards and links that are full"), "{limit}");
+    let saved = |after: Run| 1.0 - after.seconds / before.seconds;
+    for job in ["ps", "worker"] {
+        let one = saved(with(&format!("network.tasks.{job}.bandwidth=2Gbps"))?);
+        assert!(one < 0.05, "{job}: {one}");
+    }
+    let all = saved(with("network.bandwidth=2Gbps")?);
+    assert!(all > 0.45, "{all}");
+    Ok(())
+}
+
+#[test]
 fn slow_workers_that_nobody_waits_for_do_not_limit_a_run_of_a_fast_one() -> Result<()> {
     let slow = "compute.tasks.worker.step_time={ law = 'constant', value = '1s' }";
     let fast = "compute.tasks.\"worker:0\".step_time={ law = 'constant', value = '1ms' }";

@@ -47,6 +47,7 @@ impl Flows {
                 break;
             }
             self.links[link as usize].queue.pop();
+            self.end_stretch(now, next.flow, 0.0);
             // The queue may have it twice.
             let flow = &mut self.flows[next.flow as usize];
             flow.finish = f64::INFINITY;

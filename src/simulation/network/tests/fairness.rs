@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::naive::{Fluid, ends, fair_rates};
-use super::route::Route;
+use super::route::{LinkKind, Route};
 use super::*;
 
 /// A random test's change to the flows: one joins on these links with this many bytes, the next
@@ -38,7 +38,7 @@ fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, chan
     match change {
         Change::Join { route, size } => {
             let links: Vec<LinkId> = route.iter().map(|link| *link as LinkId).collect();
-            flows.join(id as ConnectionId, Route::over(&links), *size as f64);
+            flows.join(*now, id as ConnectionId, Route::over(&links), *size as f64);
             active.push((id as ConnectionId, route.clone()));
         }
         Change::End => {
@@ -53,11 +53,11 @@ fn apply(flows: &mut Flows, active: &mut Active, now: &mut Time, id: usize, chan
             flows.end(*now, link, &mut ended);
             assert!(!ended.is_empty(), "an end is the end of a flow");
             active.retain(|(id, _)| !ended.contains(id));
-            ended.into_iter().for_each(|id| flows.leave(id));
+            ended.into_iter().for_each(|id| flows.leave(*now, id));
         }
         Change::Leave { place } => {
             if *place < active.len() {
-                flows.leave(active.remove(*place).0);
+                flows.leave(*now, active.remove(*place).0);
             }
         }
     }
@@ -76,7 +76,8 @@ proptest! {
         incast in prop_oneof![Just(0.0), 0.0..0.3_f64],
         changes in proptest::collection::vec(change(), 1..60),
     ) {
-        let mut flows = Flows::new(&capacities);
+        let links = capacities.iter().map(|capacity| (LinkKind::Between, *capacity));
+        let mut flows = Flows::new(links);
         (0..LINKS).for_each(|link| flows.set_incast(link as LinkId, incast));
         let (mut active, mut now) = (Active::new(), Time::ZERO);
         for (id, change) in changes.iter().enumerate() {
