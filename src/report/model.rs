@@ -138,11 +138,10 @@ pub struct Run {
     /// The time until the first training step began, in seconds: variables get their values, and
     /// workers find each other.
     pub start_seconds: f64,
-    /// Global steps per second, after each worker's first step and until the last gradient was
-    /// applied.
+    /// Global steps per second: the sum over the workers, of each from the end of its first step to
+    /// that of its last or, if it was lost, until the last step of all began.
     pub steps_per_second: f64,
-    /// Samples of applied gradients per second, after each worker's first step and until the last
-    /// gradient was applied.
+    /// Samples of applied gradients per second, by the same times.
     pub samples_per_second: f64,
     /// The duration of a worker step, in seconds; none if there was no step. Steps that began after
     /// the last gradient was applied don't count.
