@@ -6,7 +6,9 @@
 //! of applied gradients a second: a global step stands for one gradient in one mode, and for many
 //! in another. The fastest run has reached the target with all seeds. If a seed of the slower run
 //! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios,
-//! are then lower bounds. With several seeds, each is compared with the same seed of the other run,
+//! are then lower bounds. A run that was seen to reach the target may have done so at any time since
+//! the look before: the faster run has to be surely faster than the slower one at that look, too.
+//! With several seeds, each is compared with the same seed of the other run,
 //! so that what both drew alike does not count as difference. The launches of a seed count as one
 //! value, their mean, unless there is one seed alone. The fastest run is selected and tested on the
 //! same data, which amounts to comparing every pair. Confidence levels are therefore Bonferroni-
@@ -66,10 +68,13 @@ pub struct Speedup {
     pub slower_never_reached: bool,
     /// Whether a fault of the scenario happened in one of them alone.
     pub faults_differ: bool,
-    /// Whether the two differ by more than the seeds or, of one seed, its launches do. None of a
-    /// single one, but
-    /// false where the looks at the test split are too far apart to tell which reached the target
-    /// first.
+    /// Whether the looks at the test split are too far apart to tell which reached the target first:
+    /// they differ surely, but not if the slower one did at the look before.
+    #[serde(skip)]
+    pub looks_are_too_far_apart: bool,
+    /// Whether the two differ by more than the seeds or, of one seed, its launches do, and by more
+    /// than the time between two looks at the test split. None of a single one, but false where
+    /// those looks are too far apart to tell which reached the target first.
     ///
     /// If no two of the runs with these swept values differ, the chance that any pair is told apart
     /// is at most 5 %. So of more than two runs this may be false though the interval is above 1.
@@ -92,6 +97,14 @@ impl Measure {
         let misses = self == Self::TimeToTarget && run.seconds_to_target.is_none();
         let seconds = run.training_seconds();
         if misses { (seconds > 0.0).then(|| 1.0 / seconds) } else { self.speed(run) }
+    }
+
+    /// The most that a run's number can be if it reached the target just after the look before.
+    fn greatest_speed_between_looks(self, run: &Run) -> Option<f64> {
+        let reached = run.training_seconds_to_target().filter(|_| self == Self::TimeToTarget);
+        let Some(seconds) = reached else { return self.greatest_speed(run) };
+        let earliest = seconds - run.seconds_to_target_resolution.unwrap_or(0.0);
+        Some(1.0 / earliest.max(0.0)) // infinite if no look was before
     }
 
     /// The mean logarithm of a series' speed; none where one of its runs has no speed.
@@ -184,11 +197,22 @@ fn verdict(
             Some((*run, *slower.runs.iter().find(is_same)?))
         })
         .collect();
-    let ratio = |(run, other): &(&Run, &Run)| {
-        Some((run.seed, (by.speed(run)? / by.greatest_speed(other)?).ln()))
+    let several_seeds = faster.seeds().max(slower.seeds()) > 1;
+    let ratios = |of_slower: fn(Measure, &Run) -> Option<f64>| {
+        let ratio = |(run, other): &(&Run, &Run)| {
+            Some((run.seed, (by.speed(run)? / of_slower(by, other)?).ln()))
+        };
+        let ratios: Vec<(u64, f64)> = same.iter().filter_map(ratio).collect();
+        independent_values(&ratios, several_seeds)
     };
-    let ratios: Vec<(u64, f64)> = same.iter().filter_map(ratio).collect();
-    let ratios = independent_values(&ratios, faster.seeds().max(slower.seeds()) > 1);
+    let least_ratios = ratios(Measure::greatest_speed_between_looks);
+    let ratios = ratios(Measure::greatest_speed);
+    let is_sure = is_surely_positive(&ratios, pairs);
+    let looks_are_too_far_apart = target.is_some()
+        && match is_sure {
+            None => least_ratios.iter().any(|ratio| *ratio < 0.0),
+            Some(is_sure) => is_sure && is_surely_positive(&least_ratios, pairs) != Some(true),
+        };
     let misses = |(_, other): &&(&Run, &Run)| target.is_some() && other.seconds_to_target.is_none();
     let slower_missed = same.iter().filter(misses).count() as u64;
     let mut times = Estimate::of(&ratios)?.map(f64::exp);
@@ -205,10 +229,8 @@ fn verdict(
         slower_missed,
         slower_never_reached: slower_missed == same.len() as u64,
         faults_differ: same.iter().any(|(run, other)| faults_differ(run, other)),
-        is_sure: match same[..] {
-            [(run, other)] if target.is_some() && may_tie(run, other) => Some(false),
-            _ => is_surely_positive(&ratios, pairs),
-        },
+        looks_are_too_far_apart,
+        is_sure: if looks_are_too_far_apart { Some(false) } else { is_sure },
     })
 }
 
@@ -221,14 +243,4 @@ fn faults_differ(one: &Run, other: &Run) -> bool {
         faults
     };
     skipped(one) != skipped(other)
-}
-
-/// Whether `slower` may have reached the target before `faster` was seen to: after the last look
-/// that did not find it there, or after its end.
-fn may_tie(faster: &Run, slower: &Run) -> bool {
-    let reached = slower.training_seconds_to_target();
-    let earliest = reached.map_or(slower.training_seconds(), |seconds| {
-        seconds - slower.seconds_to_target_resolution.unwrap_or(0.0)
-    });
-    faster.training_seconds_to_target().is_some_and(|seconds| earliest < seconds)
 }

@@ -321,6 +321,27 @@ fn single_runs_whose_last_looks_overlap_cant_be_told_apart_and_the_looks_are_tol
 }
 
 #[test]
+fn a_run_is_surely_faster_with_several_seeds_only_if_it_is_than_the_look_before() {
+    let told_with = |between: f64| {
+        let slower = seeded("b", &[1.20, 1.21, 1.19]).into_iter();
+        let seen = slower.map(|run| Run { seconds_to_target_resolution: Some(between), ..run });
+        let (report, text) = told(seeded("a", &[1.0, 1.0, 1.0]).into_iter().chain(seen).collect());
+        (report.verdicts()[0].is_sure, text)
+    };
+    let faster = "\na reached 0.95 accuracy 1.20 times faster than b (1.18 to 1.23 with 3 seeds)\n";
+    let (is_sure, text) = told_with(0.1);
+    assert_eq!(is_sure, Some(true));
+    assert!(text.contains(faster), "{text}");
+    let apart = "\na and b can't be told apart by their time to the target: 1.20 times (1.18 to \
+                 1.23 with 3 seeds); the looks at the test split are too far apart\n";
+    for between in [0.2, 5.0] {
+        let (is_sure, text) = told_with(between);
+        assert_eq!(is_sure, Some(false));
+        assert!(text.contains(apart), "{text}");
+    }
+}
+
+#[test]
 fn looks_that_are_far_apart_are_told_with_the_key_of_who_looks() {
     let seen = |evaluator: bool| {
         let mut run = Run {

@@ -61,17 +61,16 @@ impl Speedup {
 
     /// Whether the runs differ by less than is shown, the whole interval included.
     fn is_as_fast(&self) -> bool {
-        let Estimate { mean, low, high, values } = self.times;
+        let Estimate { mean, low, high, .. } = self.times;
         let is_shown_as_1 = |times: f64| (0.995..1.005).contains(&times);
-        let may_tie = values == 1 && self.is_sure == Some(false);
         let all_are = [Some(mean), low, high].into_iter().flatten().all(is_shown_as_1);
-        all_are && self.slower_missed == 0 && !may_tie
+        all_are && self.slower_missed == 0 && !self.looks_are_too_far_apart
     }
 
     /// Why runs can't be told apart, where the interval does not say it.
     fn doubt(&self) -> &'static str {
         match self.times {
-            Estimate { values: 1, .. } => "; the looks at the test split are too far apart",
+            _ if self.looks_are_too_far_apart => "; the looks at the test split are too far apart",
             Estimate { low: Some(low), .. } if low > 1.0 => {
                 "; of so many pairs of runs, chance parts one as far"
             }
