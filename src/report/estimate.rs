@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::table::figure;
+
 /// The quantiles 0.975 of Student's t, for 1 to 30 degrees of freedom.
 const T: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -38,8 +40,10 @@ impl Estimate {
     /// The mean and half of the interval, as in `1.52 ± 0.04`.
     pub fn render(&self, decimals: usize) -> String {
         match self.high {
-            Some(high) => format!("{:.decimals$} ± {:.decimals$}", self.mean, high - self.mean),
-            None => format!("{:.decimals$}", self.mean),
+            Some(high) => {
+                format!("{} ± {}", figure(self.mean, decimals), figure(high - self.mean, decimals))
+            }
+            None => figure(self.mean, decimals),
         }
     }
 
@@ -112,6 +116,16 @@ mod tests {
         let alone = Estimate::of(&[0.25]).unwrap();
         assert_eq!((alone.low, alone.high, alone.render(2)), (None, None, "0.25".to_owned()));
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn a_huge_figure_has_an_exponent() {
+        let huge = Estimate::of(&[358_392_897_211_424_014_087_915_307_008.0]).unwrap();
+        assert_eq!(huge.render(3), "3.584e29");
+        let several = Estimate { low: Some(-1e10), high: Some(3e10), mean: 1e10, values: 2 };
+        assert_eq!(several.render(3), "1.000e10 ± 2.000e10");
+        assert_eq!(Estimate::of(&[999_999_999.0]).unwrap().render(1), "999999999.0");
+        assert_eq!(Estimate::of(&[f64::INFINITY]).unwrap().render(3), "inf");
     }
 
     #[test]

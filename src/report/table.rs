@@ -36,10 +36,10 @@ const COLUMNS_OF_MEANS: [&str; 10] = [
 /// The comparison table, one line for each run or, of several seeds or launches, for their mean
 /// with its 95 % interval; under it, how much faster the fastest run was than each other.
 ///
-/// Steps are global steps; samples are those of applied gradients; rates leave out each worker's
-/// first step and what follows the last applied gradient; accuracy and loss are the last ones; what
-/// was sent is of the training's steps; a missing value is `-`. One that diverged comes last, and
-/// is not compared. Ends with a newline.
+/// Steps are global steps; samples are those of applied gradients; rates are sums over the workers,
+/// of each from the end of its first step to that of its last; accuracy and loss are the last ones;
+/// what was sent is of the training's steps; a missing value is `-`. One that diverged comes last,
+/// and is not compared. Ends with a newline.
 pub fn render(report: &Report, layout: Layout) -> String {
     let table = TextTable::new(rows(report)).render(layout);
     let under = layout.lines(&remarks(report)) + &layout.lines(&limits(report));
@@ -154,9 +154,15 @@ pub(super) fn decimals_of(rate: f64) -> usize {
     }
 }
 
+/// A figure with so many decimals; from 10⁹ on, as a loss is before it diverges, with three
+/// decimals and an exponent.
+pub(crate) fn figure(value: f64, decimals: usize) -> String {
+    if value.abs() < 1e9 { format!("{value:.decimals$}") } else { format!("{value:.3e}") }
+}
+
 fn cells(run: &Run) -> [String; COLUMNS.len()] {
     let number = |value: Option<f64>, decimals: usize| match value {
-        Some(value) => format!("{value:.decimals$}"),
+        Some(value) => figure(value, decimals),
         None => "-".to_owned(),
     };
     let staleness = run
