@@ -247,7 +247,8 @@ impl Experiment {
     /// Every mistake in one of them; if two have the same values and the same seed.
     pub fn scenarios(&self) -> Result<Vec<(Vec<Change>, Scenario)>, ExperimentError> {
         let changes: Vec<Change> = self.changes().cloned().collect();
-        let mut all = scenario::expand(&self.text, &self.origin(), &changes, &self.sweeps)?;
+        let mut all =
+            scenario::expand(&self.text, &self.origin(), &changes, &self.sweeps, &self.only)?;
         if let Some(seed) = self.seed {
             all.iter_mut().for_each(|(_, scenario)| scenario.reseed(seed));
         }

@@ -184,7 +184,7 @@ impl Scenario {
 /// # Errors
 /// Every mistake in it.
 pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
-    change::read(text, origin, &[])
+    change::read(text, origin, &[], &[])
 }
 
 /// The scenario in the file at `path`, after `changes`.
@@ -192,12 +192,13 @@ pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// If it can't be read, or has mistakes; the error has all of them.
 pub fn load(path: &Path, changes: &[Change]) -> Result<Scenario, ScenarioError> {
-    change::read(&read_file(path)?, &path.display().to_string(), changes)
+    change::read(&read_file(path)?, &path.display().to_string(), changes, &[])
 }
 
 /// The scenario in `text`, read as by [`parse`], after `changes`, once for each combination of
 /// `sweeps`' values.
 ///
+/// Runs that are not among the names `only` need not fit the changes, unless it is empty, for all.
 /// The first sweep changes slowest. Each scenario comes with its values, one change for each sweep;
 /// without sweeps there is one scenario.
 ///
@@ -208,12 +209,13 @@ pub fn expand(
     origin: &str,
     changes: &[Change],
     sweeps: &[Sweep],
+    only: &[String],
 ) -> Result<Vec<(Vec<Change>, Scenario)>, ScenarioError> {
     change::check_swept_once(sweeps)?;
     let mut scenarios = Vec::new();
     for combination in change::combinations(sweeps) {
         let all = [changes, &combination].concat();
-        let scenario = change::read(text, origin, &all)?;
+        let scenario = change::read(text, origin, &all, only)?;
         scenarios.push((combination, scenario));
     }
     Ok(scenarios)

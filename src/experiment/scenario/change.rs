@@ -267,11 +267,13 @@ pub(super) fn keys(text: &str, origin: &str, changes: &[Change]) -> Result<Table
     Ok(table)
 }
 
-/// The scenario in `text`, after `changes`.
+/// The scenario in `text`, after `changes`, which runs that are not among the names `only` need not
+/// fit; empty for all.
 pub(super) fn read(
     text: &str,
     origin: &str,
     changes: &[Change],
+    only: &[String],
 ) -> Result<Scenario, ScenarioError> {
     let malformed = |error| ScenarioError::malformed(origin, text, &error);
     let typed: ScenarioFile = toml::from_str(text).map_err(malformed)?;
@@ -287,7 +289,8 @@ pub(super) fn read(
             (Err(error), Ok(_)) => Err(rejected(&change.text, &error)),
         };
     }
-    let file = outcome?;
+    let mut file = outcome?;
+    file.only = only.to_vec();
     let differing: Vec<usize> = file
         .run
         .iter()
@@ -299,6 +302,10 @@ pub(super) fn read(
     let text = changes.is_empty().then_some(text);
     let mut scenario = build(file, origin, text)?;
     for index in differing {
+        let name = &scenario.runs[index].name;
+        if !only.is_empty() && !only.contains(name) {
+            continue;
+        }
         let own = own_scenario(&table, index, origin, text)?;
         scenario.runs[index].own = Some(Box::new(own));
     }

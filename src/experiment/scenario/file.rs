@@ -46,6 +46,9 @@ pub(super) struct ScenarioFile {
     program: ProgramFile,
     stop: Stop,
     pub(super) run: Option<Vec<RunFile>>,
+    /// The names of the runs that are wanted, of which the file says nothing; empty for all.
+    #[serde(skip)]
+    pub(super) only: Vec<String>,
     fault: Vec<FaultFile>,
     checkpoint: Option<Checkpoint>,
     evaluator: Option<EvaluatorSettings>,
@@ -85,7 +88,8 @@ fn checked(
     if let Some(checkpoint) = &file.checkpoint {
         checkpoint.check(numerics, found);
     }
-    let runs = runs(file.run, workers, file.network.compression, algorithm.is_some(), found);
+    let runs =
+        runs(file.run, workers, file.network.compression, algorithm.is_some(), &file.only, found);
     let silence = file.network.silence.map(Duration::from);
     let faults = faults(file.fault, silence, &cluster, file.checkpoint.is_some(), found);
     let slow = slow(&file.compute.slow, &cluster, found);

@@ -127,12 +127,14 @@ fn check_reduces(
 }
 
 /// The runs of `workers` workers, whose gradients are summed by all-reduce if that is `reduces`.
-/// Runs that give no compression have the compression `compressed`.
+/// Runs that give no compression have the compression `compressed`. Those that are not among the
+/// names `only`, unless that is empty, may not fit the rest of the scenario.
 pub(super) fn runs(
     file: Option<Vec<RunFile>>,
     workers: u32,
     compressed: Compression,
     reduces: bool,
+    only: &[String],
     found: &mut Mistakes,
 ) -> Vec<RunSpec> {
     let Some(file) = file else {
@@ -145,16 +147,18 @@ pub(super) fn runs(
     for (index, run) in file.into_iter().enumerate() {
         let (changes, differs, own_keys) = (run.changes(), run.differs(), run.own_keys());
         let mode = run.mode.0;
-        if !differs && let Err((parameter, problem)) = mode.check(workers.max(1)) {
+        let compression = run.compression.unwrap_or(compressed);
+        let meant = RunSpec { own_keys, ..RunSpec::new(mode, compression) };
+        let name = run.name.unwrap_or_else(|| meant.how() + &changes);
+        let has_to_fit = !differs && (only.is_empty() || only.contains(&name));
+        if has_to_fit && let Err((parameter, problem)) = mode.check(workers.max(1)) {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
         if let Some(own) = run.compression {
             own.check(&format!("run[{index}].compression"), found);
         }
-        let compression = run.compression.unwrap_or(compressed);
-        check_reduces(reduces && !differs, &format!("run[{index}].mode"), mode, compression, found);
-        let meant = RunSpec { own_keys, ..RunSpec::new(mode, compression) };
-        let name = run.name.unwrap_or_else(|| meant.how() + &changes);
+        let reduces = reduces && has_to_fit;
+        check_reduces(reduces, &format!("run[{index}].mode"), mode, compression, found);
         found.printable(&name, &format!("run[{index}].name"));
         found.unless(
             runs.iter().all(|earlier| earlier.name != name),

@@ -13,7 +13,7 @@ fn expand_file(
     changes: &[Change],
     sweeps: &[Sweep],
 ) -> Result<Vec<(Vec<Change>, Scenario)>, ScenarioError> {
-    expand(&read_file(Path::new(FILE))?, FILE, changes, sweeps)
+    expand(&read_file(Path::new(FILE))?, FILE, changes, sweeps, &[])
 }
 
 fn after(sets: &[&str]) -> Result<Scenario, ScenarioError> {
@@ -339,4 +339,24 @@ fn a_mistake_in_what_is_a_runs_own_is_told_with_its_line() {
         let error = without_names(&example(&format!("{run}{own}")).unwrap_err());
         assert!(error.contains(expected), "`{error}` does not say `{expected}`");
     }
+}
+
+#[test]
+fn a_change_that_does_not_fit_a_run_which_is_not_wanted_is_no_mistake() {
+    let text = "[cluster]\nworker = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n\
+                [[run]]\nname = 'b'\nmode = 'async'\n\
+                [[run]]\nname = 'c'\nmode = 'async'\nset = { program.batch = 8 }\n\
+                [[run]]\nname = 'd'\nmode = { sync = { backups = 3 } }\n";
+    let changes = ["program.all_reduce=ring", "cluster.worker=2"].map(set);
+    let read = |only: &[&str]| {
+        let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+        expand(text, "own.toml", &changes, &[], &only)
+    };
+    let refused = |only: &[&str]| read(only).unwrap_err().to_string();
+    assert_eq!(read(&["a"]).unwrap()[0].1.runs.len(), 4);
+    for (only, at) in [("b", "run[1].mode"), ("c", "run[2]"), ("d", "run[3].mode")] {
+        let said = refused(&["a", only]);
+        assert!(said.contains(at), "{only}: {said}");
+    }
+    assert!(refused(&[]).contains("run[1].mode"));
 }
