@@ -240,9 +240,14 @@ impl TrainingState {
         self.chief_left.get() == Some(Leaving::Stopped)
     }
 
-    /// Whether no checkpoint is written until the chief is back: it is lost, or was asked to stop.
+    /// Whether the chief is away: it is lost, or was asked to stop.
+    pub(crate) fn is_chief_away(&self) -> bool {
+        self.is_chief_lost() || self.has_chief_stopped()
+    }
+
+    /// Whether no checkpoint is written until the chief is back.
     pub(crate) fn waits_for_checkpoints(&self) -> bool {
-        self.has_lasting_checkpoints() && (self.is_chief_lost() || self.has_chief_stopped())
+        self.has_lasting_checkpoints() && self.is_chief_away()
     }
 
     /// Why the chief can't give the variables their values, if it has said so.

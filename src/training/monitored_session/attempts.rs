@@ -47,9 +47,13 @@ impl MonitoredSession {
                     return Ok(is_kept.then_some((done, started)));
                 }
                 Err(error) if error.code == Code::Late => {
-                    self.report_given_up(started, seen, true);
-                    if self.task.has_come_to_the_end() {
-                        return Err(self.begun_too_late());
+                    let is_over = self.task.has_come_to_the_end();
+                    if is_over {
+                        self.learn_of_the_end().await;
+                    }
+                    self.report_given_up(started, seen.max(self.global_step), true);
+                    if is_over {
+                        return Err(self.ended_meanwhile());
                     }
                     started = self.task.now();
                     repeat.origin = Some(self.next_origin());
@@ -85,6 +89,18 @@ impl MonitoredSession {
             // A new session sets them, too.
             Err(error) if self.can_recover_from(&error) => Ok(!self.recover(error).await?),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Looks how far the training has come, since no step of this worker will tell: nobody else
+    /// may know, if the chief has come back after the last one.
+    async fn learn_of_the_end(&mut self) {
+        if self.task.is_asked_to_stop() {
+            return; // who has the step may be gone
+        }
+        match self.creator.scaffold.global_step(&self.session).await {
+            Ok(step) => self.global_step = self.global_step.max(step),
+            Err(error) => tracing::debug!(%error, "the last global step is not known"),
         }
     }
 

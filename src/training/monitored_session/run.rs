@@ -246,6 +246,12 @@ impl MonitoredSession {
             let message = "run called even after should_stop requested a stop";
             return Error::new(Code::FailedPrecondition, message);
         }
+        self.ended_meanwhile()
+    }
+
+    /// The error of a run that can't be taken, or taken again, since the training has come to its
+    /// end.
+    pub(super) fn ended_meanwhile(&self) -> Error {
         let (worker, step) = (self.task.name(), self.global_step);
         let what = match self.task.is_asked_to_stop() {
             true => "a task was asked to stop",

@@ -84,7 +84,7 @@ impl Task {
     /// while the chief is away is in no checkpoint: the next lives of all come to it again.
     pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {
         let training = self.inner.parts.server.training();
-        let is_over = training.is_over() || has_ended && !training.waits_for_checkpoints();
+        let is_over = training.is_over() || has_ended && !training.is_chief_away();
         if is_over || !self.is_asked_to_stop() { Leaving::Done } else { Leaving::Stopped }
     }
 

@@ -77,12 +77,20 @@ fn every_step_that_is_stopped_is_reported_as_dropped_and_every_round_is_whole() 
 #[test]
 fn a_worker_that_is_late_for_the_last_round_does_not_compute_beyond_it() {
     const STEPS: u64 = 60;
-    for mode in [Mode::Sync { backups: 1, cancel: true }, Mode::KBatchSync { k: 4, cancel: true }] {
-        let training = Simulated::new(1, 8, mode).step_time(Law::Constant { value: 0.01 });
+    const STEP: f64 = 0.01;
+    // Who goes on after its vote, as the chief may, learns of the round's end with its next one.
+    for (mode, more) in [
+        (Mode::Sync { backups: 1, cancel: true }, 0.0),
+        (Mode::KBatchSync { k: 4, cancel: true }, STEP),
+    ] {
+        let training = Simulated::new(1, 8, mode).step_time(Law::Constant { value: STEP });
         let trained = training.slow(7, 100.0).steps(STEPS).run();
         let ended = trained.steps.iter().map(|step| step.ended.as_secs_f64()).fold(0.0, f64::max);
         let end = trained.reached(STEPS);
-        assert!(ended < end + 0.001, "{mode}: round {STEPS} closed at {end} s, a step at {ended}");
+        assert!(
+            ended < end + more + 0.001,
+            "{mode}: round {STEPS} closed at {end} s, a step at {ended}"
+        );
     }
 }
 
