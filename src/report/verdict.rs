@@ -6,10 +6,10 @@
 //! of applied gradients a second: a global step stands for one gradient in one mode, and for many
 //! in another. The fastest run has reached the target with all seeds. If a seed of the slower run
 //! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios,
-//! are then lower bounds. A run that was seen to reach the target may have done so at any time since
-//! the look before: the faster run has to be surely faster than the slower one at that look, too.
-//! With several seeds, each is compared with the same seed of the other run,
-//! so that what both drew alike does not count as difference. The launches of a seed count as one
+//! are then lower bounds. A run that was seen to reach the target may have done so at any time
+//! since the look before: the faster run has to be surely faster than the slower one at that look,
+//! too. With several seeds, each is compared with the same seed of the other run, so that what both
+//! drew alike does not count as difference. The launches of a seed count as one
 //! value, their mean, unless there is one seed alone. The fastest run is selected and tested on the
 //! same data, which amounts to comparing every pair. Confidence levels are therefore Bonferroni-
 //! corrected for all pairs.
@@ -68,8 +68,8 @@ pub struct Speedup {
     pub slower_never_reached: bool,
     /// Whether a fault of the scenario happened in one of them alone.
     pub faults_differ: bool,
-    /// Whether the looks at the test split are too far apart to tell which reached the target first:
-    /// they differ surely, but not if the slower one did at the look before.
+    /// Whether the looks at the test split are too far apart to tell which reached the target
+    /// first: they differ surely, but not if the slower one did at the look before.
     #[serde(skip)]
     pub looks_are_too_far_apart: bool,
     /// Whether the two differ by more than the seeds or, of one seed, its launches do, and by more

@@ -24,8 +24,8 @@ use crate::runtime::spare::Spare;
 use crate::runtime::state::{Served, StateRequest};
 use crate::runtime::training_state::TrainingState;
 
-/// What a kept list of requests, or of their answers, has room for at most: one for each variable of
-/// most models.
+/// What a kept list of requests, or of their answers, has room for at most: one for each variable
+/// of most models.
 const KEPT_REQUESTS: usize = 256;
 /// The same of a list of messages. A simulation has thousands of tasks with some of these.
 const KEPT_MESSAGES: usize = 8;
