@@ -17,6 +17,7 @@ mod expectations;
 pub mod html;
 pub mod json;
 mod model;
+pub(crate) mod number;
 mod path;
 pub mod plan;
 mod plot;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::experiment::Trial;
-use crate::report::table::figure;
+use crate::report::number;
 use crate::say::{escaped, say};
 use crate::training::{Evaluation, Restore, Watch};
 use crate::units::Time;
@@ -189,8 +189,9 @@ impl Progress {
     fn describe(&self, sample: Sample, loss: Option<f32>) -> String {
         let Sample { global_step, now, .. } = sample;
         let of = self.total_steps.map(|total| format!("/{total}")).unwrap_or_default();
-        let loss =
-            loss.map(|loss| format!(", loss {}", figure(loss.into(), 4))).unwrap_or_default();
+        let loss = loss
+            .map(|loss| format!(", loss {}", number::render(loss.into(), 4)))
+            .unwrap_or_default();
         let speed = self.speed(sample);
         let rate = speed.map(|(_, rate)| format!(", {rate:.1}/s")).unwrap_or_default();
         let of_steps = self.total_steps.zip(speed).filter(|(_, (taken, _))| *taken >= ENOUGH);
@@ -262,7 +263,7 @@ impl Watch for Progress {
         if self.tells_evaluations {
             let Evaluation { global_step, loss, accuracy, .. } = evaluation;
             let run = &self.run;
-            let loss = figure((*loss).into(), 4);
+            let loss = number::render((*loss).into(), 4);
             let measured = format!("loss {loss}, accuracy {accuracy:.4}");
             self.line.add(format!("{run}: step {global_step}: {measured}"));
         }

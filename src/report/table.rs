@@ -1,6 +1,7 @@
 //! The comparison of an experiment's runs, as text.
 
 use super::estimate::Estimate;
+use super::number;
 use super::remarks::remarks;
 use super::series::{Series, independent, series, told_apart_by};
 use super::{Layout, Report, Run, TextTable, World};
@@ -154,15 +155,9 @@ pub(super) fn decimals_of(rate: f64) -> usize {
     }
 }
 
-/// A figure with so many decimals; from 10⁹ on, as a loss is before it diverges, with three
-/// decimals and an exponent.
-pub(crate) fn figure(value: f64, decimals: usize) -> String {
-    if value.abs() < 1e9 { format!("{value:.decimals$}") } else { format!("{value:.3e}") }
-}
-
 fn cells(run: &Run) -> [String; COLUMNS.len()] {
-    let number = |value: Option<f64>, decimals: usize| match value {
-        Some(value) => figure(value, decimals),
+    let cell = |value: Option<f64>, decimals: usize| match value {
+        Some(value) => number::render(value, decimals),
         None => "-".to_owned(),
     };
     let staleness = run
@@ -175,16 +170,16 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
     let sent = run.step_bytes() as f64 / 1e6;
     [
         run.name.clone(),
-        number(run.seconds_to_target, 3),
-        number(Some(run.seconds), 3),
+        cell(run.seconds_to_target, 3),
+        cell(Some(run.seconds), 3),
         run.global_steps.to_string(),
-        number(rate(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
-        number(rate(run.samples_per_second), decimals_of(run.samples_per_second)),
+        cell(rate(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
+        cell(rate(run.samples_per_second), decimals_of(run.samples_per_second)),
         staleness.unwrap_or_else(|| "-".to_owned()),
         run.gradients.dropped.to_string(),
-        number(run.test_accuracy, 4),
-        number(run.final_loss, 4),
-        number(Some(sent), 1),
+        cell(run.test_accuracy, 4),
+        cell(run.final_loss, 4),
+        cell(Some(sent), 1),
     ]
 }
 
