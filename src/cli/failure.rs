@@ -159,7 +159,7 @@ fn listening_elsewhere(flag: &str, address: &SocketAddr, error: &io::Error) -> S
             "this machine does not have that address: name one that it has, --{flag}={port} for \
              this machine alone, or --{flag}=0.0.0.0:{port} for all who reach it"
         ),
-        io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::PermissionDenied if port < 1024 => {
             format!("ports below 1024 are the system's: name another: {}", other(port + 8000))
         }
         _ => format!("name another: {}", other(port.checked_add(1).unwrap_or(6007))),

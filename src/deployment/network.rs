@@ -350,6 +350,7 @@ async fn answer(network: Weak<Network>, to: PeerId) {
         }
     }
 }
+
 /// The seconds from 1970 to `time`.
 fn since_1970(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()

@@ -141,7 +141,7 @@ pub struct Run {
     /// Global steps per second: the sum over the workers, of each from the end of its first step to
     /// that of its last or, if it was lost, until the last step of all began.
     pub steps_per_second: f64,
-    /// Samples of applied gradients per second, by the same times.
+    /// Samples of applied gradients per second, over the same spans of time.
     pub samples_per_second: f64,
     /// The duration of a worker step, in seconds; none if there was no step. Steps that began after
     /// the last gradient was applied don't count.
