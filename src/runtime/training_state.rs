@@ -1,6 +1,7 @@
 //! What a task knows of the training that it is part of: who takes part in which way, who has
 //! stopped, and whether it is over.
 
+mod partings;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,9 @@ use crate::runtime::messages::{ParameterServerMessage, PeerMessage};
 use crate::runtime::progress::TrainingProgress;
 use crate::runtime::signal::Signal;
 use crate::units::Time;
+
+pub(super) use self::partings::Parting;
+use self::partings::Partings;
 
 /// A task's knowledge of its training, which its actors and its program share.
 #[derive(Default)]
@@ -56,21 +60,14 @@ pub(crate) struct TrainingState {
     pub(super) chief: Cell<Option<PeerId>>,
     /// By peer, as far as any: whether this task has sent it something for a step.
     partners: RefCell<Vec<bool>>,
-    /// The messages about the end of the training that this task has sent.
-    parting: RefCell<Vec<Parting>>,
+    /// What this task has said about the end of the training.
+    pub(crate) partings: Partings,
     /// How long a lost task has to come back, as the training's settings say.
     recovery: Cell<Option<Duration>>,
     /// Wakes the programs that wait for a checkpoint or for the training to end.
     pub(crate) news: Rc<News>,
     /// How far the training is, as far as this task knows.
     progress: RefCell<TrainingProgress>,
-}
-
-/// A message about the end of the training, which is sent again to a peer that was lost since.
-pub(super) struct Parting {
-    pub(super) message: ParameterServerMessage,
-    /// The tasks that it is for; none for all.
-    pub(super) to: Option<BTreeSet<PeerId>>,
 }
 
 impl TrainingState {
@@ -88,10 +85,10 @@ impl TrainingState {
     /// the program if the last one has come to its end here; a worker whose own part alone had
     /// ended goes on in the same.
     pub(crate) fn begin(&self) {
-        if self.has_left_done() && self.is_at_its_end() {
+        if self.partings.have_left_done() && self.is_at_its_end() {
             self.reach(self.number() + 1);
         }
-        self.parting.borrow_mut().clear();
+        self.partings.forget();
         self.chief_left.set(None);
         self.is_over.set(false);
         self.is_at_last_step.set(false);
@@ -292,61 +289,16 @@ impl TrainingState {
         always.chain(self.holders.iter().copied()).chain(partners).collect()
     }
 
-    /// Keeps what this task has said about the end of the training.
-    pub(super) fn keep(&self, parting: Parting) {
-        self.parting.borrow_mut().push(parting);
-    }
-
-    /// Whether this task has told all others that the training is over.
-    pub(crate) fn has_announced_the_end(&self) -> bool {
-        let is_end = |message: &_| matches!(message, ParameterServerMessage::TrainingOver { .. });
-        self.parting.borrow().iter().any(|one| one.to.is_none() && is_end(&one.message))
-    }
-
-    /// Whether this task has told the others that `worker`, which it is, takes no more steps.
-    pub(crate) fn has_left(&self, worker: u32) -> bool {
-        use ParameterServerMessage::Leave;
-        let is_own = |message: &_| matches!(message, Leave { worker: left, .. } if *left == worker);
-        self.parting.borrow().iter().any(|one| is_own(&one.message))
-    }
-
     /// Whether the training has come to its end for this task, as far as it knows: by an
     /// announcement, or since it or the chief has left in good order.
     pub(crate) fn is_done(&self) -> bool {
-        self.is_over() || self.chief_left() == Some(Leaving::Done) || self.has_left_done()
-    }
-
-    /// Whether this task has told the others that its training has ended in good order.
-    fn has_left_done(&self) -> bool {
-        use ParameterServerMessage::Leave;
-        let is_done = |one: &Parting| matches!(one.message, Leave { why: Leaving::Done, .. });
-        self.parting.borrow().iter().any(is_done)
-    }
-
-    /// What `peer` was told about the end of the training.
-    pub(super) fn parting_for(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
-        let parting = self.parting.borrow();
-        let is_for = |one: &&Parting| one.to.as_ref().is_none_or(|to| to.contains(&peer));
-        parting.iter().filter(is_for).map(|one| one.message.clone()).collect()
+        self.is_over() || self.chief_left() == Some(Leaving::Done) || self.partings.have_left_done()
     }
 
     /// Notes that this task sends `to` something for a step, unless `messages` are only about the
     /// end of the training.
     pub(super) fn note_partner(&self, to: PeerId, messages: &[PeerMessage]) {
-        use ParameterServerMessage::{Back, ChiefFailed, Leave, Lost, Stopping, TrainingOver};
-        let is_of_the_end = |message: &PeerMessage| {
-            let PeerMessage::ParameterServer(message) = message else { return false };
-            matches!(
-                message,
-                Leave { .. }
-                    | Lost { .. }
-                    | Back { .. }
-                    | TrainingOver { .. }
-                    | ChiefFailed(_)
-                    | Stopping
-            )
-        };
-        if messages.iter().all(is_of_the_end) {
+        if messages.iter().all(partings::is_about_the_end) {
             return;
         }
         let mut partners = self.partners.borrow_mut();

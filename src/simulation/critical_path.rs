@@ -5,12 +5,20 @@
 //! end of another. Followed backwards from the end of a step, the causes leave no gap: their spans
 //! add up to the step's time, and each tells who the step waited for then.
 
-use std::collections::{BTreeMap, VecDeque};
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::collections::VecDeque;
 
 use crate::cluster::TaskName;
 use crate::units::Time;
 
+use self::waits::Waits;
 use super::network::{Limit, MessageTimes};
+
+pub(super) use self::waits::Waited;
+pub use self::waits::{CriticalPathShares, SpanKind};
 
 /// The number of something that has ended, which is the cause of what began then.
 pub(super) type CauseId = u64;
@@ -21,56 +29,6 @@ const NOTHING: CauseId = CauseId::MAX;
 /// The most records that are kept; a path that goes back further ends with the oldest.
 const MOST: usize = 1 << 20;
 
-listed! {
-    /// What a span of a critical path was spent on.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub enum SpanKind {
-        /// The task's kernels, as long as they take without straggling.
-        Kernels as "kernels",
-        /// The time by which its kernels took longer than on average, by the law of straggling, the
-        /// scenario's `slow` or a fault.
-        Straggling as "straggling",
-        /// Its message thread: sending, receiving, operations, and waiting in its line.
-        MessageThread as "message thread",
-        /// The network card of its host, as it sends, and waiting for it.
-        CardOut as "card, sending",
-        /// The network card of its host, as it receives, and waiting for it.
-        CardIn as "card, receiving",
-        /// A link that is no card's: the uplink of a rack, a loopback, the own link of two tasks,
-        /// one between the memories of a task's devices.
-        Link as "link",
-        /// Several cards or links on the way of a message to it, each of which would be the limit
-        /// without the others.
-        CardsAndLinks as "cards and links together",
-        /// The latency of envelopes to it that carry parameters, gradients or other numbers.
-        Latency as "latency",
-        /// The latency of the other envelopes to it: orders, votes, acknowledgements.
-        Coordination as "latency of coordination",
-        /// Its sleeps, and what faults delay.
-        Other as "sleep or fault",
-    }
-    const ALL;
-    /// What it is called on a timeline.
-    pub(super) fn name;
-}
-
-/// The number of parts of a task.
-const PARTS: usize = SpanKind::ALL.len();
-
-/// The critical paths of the training steps whose gradients were applied.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CriticalPathShares {
-    /// The number of these steps.
-    pub steps: u64,
-    /// By task and part: its share of the time of all steps together. The shares add up
-    /// to 1.
-    pub shares: BTreeMap<(TaskName, SpanKind), f64>,
-    /// The same of a run whose workers don't wait for each other: the shares of each worker's time,
-    /// each worker counted by the number of its steps. A slow worker has much of the time of all
-    /// steps, and little of what they get done.
-    pub shares_of_free_workers: BTreeMap<(TaskName, SpanKind), f64>,
-}
-
 /// Something that has ended.
 #[derive(Clone, Copy)]
 struct Record {
@@ -78,15 +36,6 @@ struct Record {
     cause: CauseId,
     task: u32,
     part: SpanKind,
-}
-
-/// A span of a critical path: it was spent on `part` of `task`.
-#[derive(Clone, Copy)]
-pub(super) struct Waited {
-    pub(super) from: Time,
-    pub(super) until: Time,
-    pub(super) task: usize,
-    pub(super) part: SpanKind,
 }
 
 /// The records of what ended lately, and the sum of the critical paths so far.
@@ -100,27 +49,12 @@ pub(super) struct History {
     since: Vec<Option<Time>>,
     /// The number of records at which old ones are dropped.
     full: usize,
-    /// By task: whether it is a parameter server.
-    is_server: Vec<bool>,
-    /// By task and then part: the time that steps waited for it \[ns\].
-    waits: Vec<f64>,
-    /// By task: its steps.
-    steps: Vec<StepsOfTask>,
+    /// What the steps that counted waited for.
+    waits: Waits,
     /// By task: when faults had it stand still, from when until when, in order.
     frozen: Vec<Vec<(Time, Time)>>,
     /// The path of the step that ended last, from its end to its beginning.
     path: Vec<Waited>,
-}
-
-/// The training steps of a task.
-#[derive(Clone, Default)]
-struct StepsOfTask {
-    number: u64,
-    /// Their length together \[ns\].
-    length: f64,
-    /// The time that they waited for each part of workers, and for each of parameter servers
-    /// \[ns\].
-    waits: [[f64; PARTS]; 2],
 }
 
 impl History {
@@ -132,9 +66,7 @@ impl History {
             current: NOTHING,
             since: tasks.iter().map(|task| trains(task).then_some(Time::ZERO)).collect(),
             full: 1 << 12,
-            is_server: tasks.iter().map(TaskName::is_parameter_server).collect(),
-            waits: vec![0.0; tasks.len() * PARTS],
-            steps: vec![StepsOfTask::default(); tasks.len()],
+            waits: Waits::new(tasks),
             frozen: vec![Vec::new(); tasks.len()],
             path: Vec::new(),
         }
@@ -194,7 +126,7 @@ impl History {
     /// An envelope leaves. What held it back by turns is put one after the other.
     fn leave(&mut self, from: usize, to: usize, times: &MessageTimes) {
         // Faster cards of workers are both ends' among workers, and so are those of servers.
-        let is_of_one_job = self.is_server[from] == self.is_server[to];
+        let is_of_one_job = self.waits.is_server[from] == self.waits.is_server[to];
         let mut until = times.began;
         for (limit, span) in times.held.spans() {
             let (task, part) = match limit {
@@ -220,7 +152,7 @@ impl History {
     ) -> &[Waited] {
         self.follow(started, now);
         if counts && now > started {
-            self.count(task, now.since(started).as_nanos() as f64);
+            self.waits.add(task, now.since(started), &self.path);
         }
         self.since[task] = Some(now);
         if self.records.len() >= self.full {
@@ -273,18 +205,6 @@ impl History {
         self.path.extend(rest);
     }
 
-    /// Adds the path of a step of `task` and of `length` \[ns\].
-    fn count(&mut self, task: usize, length: f64) {
-        let steps = &mut self.steps[task];
-        steps.number += 1;
-        steps.length += length;
-        for Waited { from, until, task, part } in &self.path {
-            let (part, span) = (*part as usize, until.since(*from).as_nanos() as f64);
-            self.waits[task * PARTS + part] += span;
-            steps.waits[usize::from(self.is_server[*task])][part] += span;
-        }
-    }
-
     fn get(&self, cause: CauseId) -> Option<Record> {
         let index = cause.checked_sub(self.first)?;
         self.records.get(usize::try_from(index).ok()?).copied()
@@ -304,158 +224,6 @@ impl History {
 
     /// The critical paths of the steps so far; `tasks` are the cluster's.
     pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPathShares {
-        let steps = self.steps.iter().map(|steps| steps.number).sum();
-        let length: f64 = self.steps.iter().map(|steps| steps.length).sum();
-        let free = self.weights_of_free_workers();
-        let (mut shares, mut shares_of_free_workers) = (BTreeMap::new(), BTreeMap::new());
-        let waits = self.waits.iter().enumerate().filter(|(_, wait)| **wait > 0.0);
-        for (index, wait) in waits {
-            let (task, part) = (index / PARTS, index % PARTS);
-            let whose = (tasks[task].clone(), SpanKind::ALL[part]);
-            let weight = free[usize::from(self.is_server[task])][part];
-            shares_of_free_workers.insert(whose.clone(), wait * weight);
-            shares.insert(whose, wait / length);
-        }
-        CriticalPathShares { steps, shares, shares_of_free_workers }
-    }
-
-    /// By part of workers and of parameter servers: what a nanosecond that steps waited for it
-    /// weighs, on average, where each worker counts by the number of its steps.
-    fn weights_of_free_workers(&self) -> [[f64; PARTS]; 2] {
-        let number: u64 = self.steps.iter().map(|steps| steps.number).sum();
-        let (mut shares, mut waits) = ([[0.0; PARTS]; 2], [[0.0; PARTS]; 2]);
-        for steps in self.steps.iter().filter(|steps| steps.number > 0) {
-            let weight = steps.number as f64 / number as f64 / steps.length;
-            for (of, wait) in steps.waits.iter().flatten().enumerate() {
-                shares.as_flattened_mut()[of] += weight * wait;
-                waits.as_flattened_mut()[of] += wait;
-            }
-        }
-        for (share, wait) in shares.as_flattened_mut().iter_mut().zip(waits.as_flattened()) {
-            *share = if *wait > 0.0 { *share / wait } else { 0.0 };
-        }
-        shares
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simulation::network::HeldBack;
-
-    const MINE: usize = 0;
-    const OTHERS: usize = 1;
-
-    fn history() -> (History, [TaskName; 2]) {
-        let tasks = [TaskName::new("worker", 0), TaskName::new("ps", 0)];
-        (History::new(&tasks, TaskName::is_of_workers), tasks)
-    }
-
-    fn times(paid: u64, began: u64, left: u64) -> MessageTimes {
-        let (paid, began, left) = (Time(paid), Time(began), Time(left));
-        let held = HeldBack::by(Limit::SendingCard, left.0 - began.0);
-        MessageTimes { paid, began, left, held }
-    }
-
-    #[test]
-    fn a_path_leads_over_what_ended_last_and_its_spans_add_up_to_the_step() {
-        let (mut history, tasks) = history();
-        history.interfere(Time(100), MINE);
-        let start = history.current();
-        history.end(start, Time(150), OTHERS, SpanKind::MessageThread);
-        history.end_kernels(start, Time(200), MINE, 60);
-        history.arrive(history.current(), Time(300), MINE, OTHERS, &times(210, 210, 250), true);
-        history.end_step(MINE, Time(100), Time(300), true);
-        let expected = [
-            ((tasks[OTHERS].clone(), SpanKind::Latency), 0.25),
-            ((tasks[MINE].clone(), SpanKind::Kernels), 0.2),
-            ((tasks[MINE].clone(), SpanKind::Straggling), 0.3),
-            ((tasks[MINE].clone(), SpanKind::MessageThread), 0.05),
-            ((tasks[MINE].clone(), SpanKind::CardOut), 0.2),
-        ];
-        let paths = history.paths(&tasks);
-        assert_eq!((paths.steps, paths.shares), (1, expected.into()));
-    }
-
-    #[test]
-    fn a_fast_worker_counts_by_its_many_steps_where_none_waits_for_the_other() {
-        let tasks = ["worker", "ps", "worker"].map(|job| TaskName::new(job, 0));
-        let mut history = History::new(&tasks, TaskName::is_of_workers);
-        let mut step = |task: usize, from: u64, span: u64, part| {
-            history.interfere(Time(from), task);
-            history.end(history.current(), Time(from + span), task, part);
-            history.end_step(task, Time(from), Time(from + span), true);
-        };
-        (0..9).for_each(|number| step(0, 10 * number, 10, SpanKind::Latency));
-        step(2, 0, 910, SpanKind::Kernels);
-        let paths = history.paths(&tasks);
-        let share = |shares: &BTreeMap<(TaskName, SpanKind), f64>, part| -> f64 {
-            shares.iter().filter(|((_, of), _)| *of == part).map(|(_, share)| share).sum()
-        };
-        let kernels = |shares| share(shares, SpanKind::Kernels);
-        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        assert!(close(kernels(&paths.shares), 0.91), "{paths:?}");
-        assert!(close(kernels(&paths.shares_of_free_workers), 0.1), "{paths:?}");
-        let latency = share(&paths.shares_of_free_workers, SpanKind::Latency);
-        assert!(close(latency, 0.9), "{paths:?}");
-    }
-
-    #[test]
-    fn cards_at_both_ends_are_of_one_kind_if_their_tasks_are() {
-        let tasks = [("worker", 0), ("ps", 0), ("worker", 1)];
-        let tasks = tasks.map(|(job, index)| TaskName::new(job, index));
-        let of = |to: usize| {
-            let mut history = History::new(&tasks, TaskName::is_of_workers);
-            let held = HeldBack::by(Limit::BothCards, 100);
-            let times = MessageTimes { held, ..times(0, 0, 100) };
-            history.arrive(NOTHING, Time(100), MINE, to, &times, true);
-            history.end_step(MINE, Time(0), Time(100), true);
-            history.paths(&tasks).shares
-        };
-        let both = (tasks[OTHERS].clone(), SpanKind::CardsAndLinks);
-        assert_eq!(of(OTHERS), BTreeMap::from([(both, 1.0)]));
-        assert_eq!(of(2), BTreeMap::from([((tasks[MINE].clone(), SpanKind::CardOut), 1.0)]));
-    }
-
-    #[test]
-    fn while_a_task_stands_still_a_fault_is_waited_for() {
-        let (mut history, tasks) = history();
-        history.interfere(Time(0), MINE);
-        for (since, now) in [(Time(20), Time(30)), (Time(60), Time(120))] {
-            history.thaw(OTHERS, since, now);
-        }
-        history.thaw(MINE, Time(130), Time(140)); // another task's
-        history.end(history.current(), Time(100), OTHERS, SpanKind::CardIn);
-        history.end(history.current(), Time(200), OTHERS, SpanKind::Kernels);
-        history.end_step(MINE, Time(0), Time(200), true);
-        let expected = [
-            ((tasks[OTHERS].clone(), SpanKind::CardIn), 0.25),
-            ((tasks[OTHERS].clone(), SpanKind::Kernels), 0.4),
-            ((tasks[OTHERS].clone(), SpanKind::Other), 0.35),
-        ];
-        assert_eq!(history.paths(&tasks).shares, BTreeMap::from(expected));
-    }
-
-    #[test]
-    fn what_a_step_waited_for_from_its_beginning_counts_only_from_then() {
-        let (mut history, tasks) = history();
-        history.end(NOTHING, Time(1_000), OTHERS, SpanKind::Kernels);
-        history.end_step(MINE, Time(900), Time(1_000), true);
-        let expected = BTreeMap::from([((tasks[OTHERS].clone(), SpanKind::Kernels), 1.0)]);
-        assert_eq!(history.paths(&tasks).shares, expected);
-    }
-
-    #[test]
-    fn what_is_older_than_all_steps_under_way_is_forgotten() {
-        let (mut history, tasks) = history();
-        for time in 1..100_000 {
-            history.end(history.current(), Time(time), MINE, SpanKind::Kernels);
-            if time % 100 == 0 {
-                history.end_step(MINE, Time(time - 100), Time(time), true);
-            }
-        }
-        assert!(history.records.len() <= 1 << 12, "{}", history.records.len());
-        let whole = history.paths(&tasks).shares[&(tasks[MINE].clone(), SpanKind::Kernels)];
-        assert!((whole - 1.0).abs() < 1e-9, "{whole}");
+        self.waits.shares(tasks)
     }
 }

@@ -86,7 +86,7 @@ async fn until_the_chief_is_back(task: &Task) -> Result<()> {
 fn leave_if_still_there(task: &Task) -> Result<()> {
     let training = task.server().training();
     let Some(replica) = task.replica() else { return Ok(()) };
-    if !task.has_used_sessions() || training.has_left(replica.worker) {
+    if !task.has_used_sessions() || training.partings.have_left(replica.worker) {
         return Ok(());
     }
     task.pass_on_the_end();

@@ -22,6 +22,7 @@
 
 mod accepting;
 mod addresses;
+mod config;
 mod dialing;
 mod endpoint;
 mod handshakes;
@@ -40,19 +41,14 @@ mod settings;
 mod silence;
 mod socket;
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::certificates::{CertificateError, Identity};
-use super::wire::WireLimits;
+use super::certificates::Identity;
 use super::{Inbox, Loss, Messages, Obstacle, Payload, PeerId, Peers, Refused, Transport};
 use crate::clock::Clock;
-use crate::cluster::{ClusterError, ClusterSpec, TaskName};
+use crate::cluster::TaskName;
 
 pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
 pub(crate) use node::envelopes_delivered;
@@ -61,129 +57,9 @@ pub(crate) use sending::LARGE_ENVELOPE;
 use hello::Close;
 use node::Node;
 use peer::Peer;
+
+pub use config::{QuicConfig, QuicError, QuicLimits, RunId};
 pub use socket::SocketBuffers;
-
-/// The training that a task is part of. Tasks of different runs refuse each other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId {
-    name: Arc<str>,
-    /// The settings that must be equal on all its tasks; empty for a task that has none to compare.
-    settings: Arc<BTreeMap<String, String>>,
-}
-
-impl RunId {
-    /// The run of this name.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), settings: Arc::default() }
-    }
-
-    /// The same run with `settings`, by their names, that must be equal on all its tasks. Tasks
-    /// with other values refuse each other; one without any settings goes with all.
-    ///
-    /// # Panics
-    /// If all of them together are longer than 3,000 bytes.
-    #[must_use]
-    pub fn with_settings(self, settings: BTreeMap<String, String>) -> Self {
-        let length: usize = settings.iter().map(|(name, value)| name.len() + value.len()).sum();
-        assert!(length <= 3_000, "an introduction has no room for {length} bytes of settings");
-        Self { settings: Arc::new(settings), ..self }
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
-    }
-}
-
-/// The configuration of [`Quic`].
-#[derive(Debug)]
-pub struct QuicConfig {
-    /// The tasks and their addresses.
-    pub cluster: ClusterSpec,
-    /// The tasks that may connect, of whatever address. Clients may, too (`client:N`).
-    pub roster: ClusterSpec,
-    /// This task.
-    pub task: TaskName,
-    /// The training that it is part of.
-    pub run: RunId,
-    /// Its certificate and key.
-    pub identity: Identity,
-    /// The address to listen on; `None` for the task's port in the cluster, on all interfaces.
-    pub listen: Option<SocketAddr>,
-    /// A bound socket to listen on instead, such as one that was inherited.
-    pub socket: Option<UdpSocket>,
-    /// The time that a peer may be silent before it is lost.
-    pub silence: Duration,
-    /// The number of threads that encrypt large envelopes beside the actors' thread, over lanes
-    /// of their own; none for a task with few cores.
-    pub lanes: usize,
-    /// The limits above which messages are refused.
-    pub limits: QuicLimits,
-}
-
-/// The limits on what a task accepts and queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuicLimits {
-    /// The greatest lengths that are accepted and sent.
-    pub wire: WireLimits,
-    /// The queue to one peer \[bytes\]. Messages beyond it are dropped, with an error in the log.
-    pub queue: usize,
-    /// The number of handshakes at a time.
-    pub handshakes: usize,
-}
-
-/// Errors of [`Quic::bind`].
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum QuicError {
-    /// The cluster has no such task, or nothing can listen on its address.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The certificate is damaged or malformed.
-    #[error(transparent)]
-    Certificate(#[from] CertificateError),
-    /// TLS refuses the certificate or its key.
-    #[error(
-        "the certificate of {task} can't be used: {reason}; issue it anew with \
-         `trainyard certs issue`"
-    )]
-    Identity {
-        /// The task.
-        task: TaskName,
-        /// The reason.
-        reason: String,
-    },
-    /// The machine provides no randomness.
-    #[error("this machine provides no randomness, which encryption needs")]
-    Randomness,
-    /// The task can't listen on its address.
-    #[error("{task} can't listen on {address}: {source}{}", listening_elsewhere(.source))]
-    Bind {
-        /// The task.
-        task: TaskName,
-        /// The address.
-        address: String,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
-/// What to do where a task can't listen on its address.
-fn listening_elsewhere(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; end the process that has the port, perhaps this task from before, or give the task \
-             another in every task's cluster"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "; this machine does not have that address: start the task on the one that has, or \
-             correct it in every task's cluster"
-        }
-        io::ErrorKind::PermissionDenied => "; ports below 1024 are the system's: give it another",
-        _ => "",
-    }
-}
 
 /// The QUIC transport of one task.
 ///
@@ -195,25 +71,6 @@ pub struct Quic<M: Payload> {
 }
 
 shown!([M: Payload] Quic<M>, local_addr);
-
-impl QuicConfig {
-    /// The time after which a peer that is not heard of is lost, where nobody has said another.
-    pub const SILENCE: Duration = Duration::from_secs(5);
-
-    /// The configuration of `task` of `cluster`, with the default settings.
-    pub fn new(cluster: ClusterSpec, task: TaskName, run: RunId, identity: Identity) -> Self {
-        let (listen, socket, silence) = (None, None, Self::SILENCE);
-        let (lanes, limits) = (0, QuicLimits::default());
-        let roster = cluster.clone();
-        Self { cluster, roster, task, run, identity, listen, socket, silence, lanes, limits }
-    }
-}
-
-impl Default for QuicLimits {
-    fn default() -> Self {
-        Self { wire: WireLimits::default(), queue: 16 << 30, handshakes: 64 }
-    }
-}
 
 impl<M: Payload> Quic<M> {
     /// Listens, and dials other tasks when there are messages for them.

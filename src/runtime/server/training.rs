@@ -89,7 +89,7 @@ impl Server {
     /// that are lost after it.
     pub(crate) fn broadcast(&self, message: &ParameterServerMessage) {
         let to = self.tell_all(message);
-        self.actors.training.keep(Parting { message: message.clone(), to });
+        self.actors.training.partings.keep(Parting { message: message.clone(), to });
     }
 
     /// The word that the task's training is over.
@@ -105,7 +105,7 @@ impl Server {
         let to: BTreeSet<PeerId> = tasks.filter(|peer| !self.training().is_holder(*peer)).collect();
         to.iter().for_each(|peer| self.link.send(*peer, message.clone()));
         self.link.flush();
-        self.actors.training.keep(Parting { message, to: Some(to) });
+        self.actors.training.partings.keep(Parting { message, to: Some(to) });
     }
 
     /// Asks the program of `chief` to announce the end of the training.
@@ -114,8 +114,8 @@ impl Server {
         let message = ParameterServerMessage::TrainingOver { training: 0 };
         self.link.send(chief, message.clone());
         self.link.flush();
-        if self.actors.training.parting_for(chief).is_empty() {
-            self.actors.training.keep(Parting { message, to: Some([chief].into()) });
+        if self.actors.training.partings.told(chief).is_empty() {
+            self.actors.training.partings.keep(Parting { message, to: Some([chief].into()) });
         }
     }
 

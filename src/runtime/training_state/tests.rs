@@ -22,7 +22,7 @@ fn a_task_is_done_with_a_training_once_it_or_the_chief_has_left_it_and_was_not_s
     for (why, is_done) in [(Leaving::Stopped, false), (Leaving::Done, true)] {
         let [of_chief, own] = [(); 2].map(|()| TrainingState::default());
         of_chief.note(PeerId(1), None, &leave(0, why));
-        own.keep(Parting { message: leave(2, why), to: None });
+        own.partings.keep(Parting { message: leave(2, why), to: None });
         assert_eq!([of_chief.is_done(), own.is_done()], [is_done; 2]);
     }
 }
@@ -47,7 +47,7 @@ fn has_left(is_at_last_step: bool) -> TrainingState {
         training.reach_last_step();
     }
     let message = ParameterServerMessage::Leave { worker: 1, why: Leaving::Done, training: 1 };
-    training.keep(Parting { message, to: None });
+    training.partings.keep(Parting { message, to: None });
     training
 }
 

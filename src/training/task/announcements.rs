@@ -58,7 +58,10 @@ impl Task {
     /// Announces the end that another task has told the chief of.
     pub(in crate::training) fn pass_on_the_end(&self) {
         let (server, is_chief) = (&self.inner.parts.server, self.is_chief());
-        if is_chief && server.training().is_over() && !server.training().has_announced_the_end() {
+        if is_chief
+            && server.training().is_over()
+            && !server.training().partings.have_announced_the_end()
+        {
             server.broadcast(&server.training_over());
         }
     }
