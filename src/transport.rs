@@ -96,6 +96,10 @@ pub enum Loss {
          machine's clock is behind: set it, and start the task again)"
     )]
     Outlived,
+    /// One of the two has given the connection up: an envelope could not be sent, queued or read,
+    /// or was not answered in time.
+    #[error("the connection to it has broken, as the log of one of the two says")]
+    Broken,
 }
 
 /// The reason why messages to a peer have not been sent.

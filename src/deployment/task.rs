@@ -136,7 +136,7 @@ where
     let is_whole = matches!(result, Ok(Some(_))) && server.has_met_others();
     let flush = if is_whole { FLUSH } else { FLUSH_FAILED };
     let absent = if stopped.is_some() { flush.min(FLUSH_ABSENT) } else { flush };
-    if !quic.shut_down_before(flush, absent).await {
+    if !quic.shut_down_within(flush, absent).await {
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();

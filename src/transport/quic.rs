@@ -10,6 +10,7 @@
 //! | small envelopes | one after the other through one stream, several in a packet |
 //! | large envelopes | a stream each, which yields to that of the small ones; or lanes |
 //! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
+//! | an envelope that can't be sent, queued or read | [`Loss::Broken`], at both ends |
 //! | a peer that stops | [`Loss::Stopped`], after all that it sent |
 //! | a peer that has restarted | [`Loss::Restarted`], before any message of its new incarnation |
 //! | a peer that may not connect | refused with the reason, logged once |
@@ -150,25 +151,27 @@ impl<M: Payload> Quic<M> {
         self.node.roles.borrow().end
     }
 
-    /// Sends all queued messages, tells the peers that the task stops, and closes; gives up after
-    /// `deadline`. Returns whether all messages are known to have arrived.
-    pub async fn shut_down(&self, deadline: Duration) -> bool {
-        self.shut_down_before(deadline, deadline).await
+    /// Sends all queued messages, tells the peers that the task stops, and closes. After `limit` it
+    /// gives the messages up, and waits as long again at most until the peers know. Returns whether
+    /// all messages are known to have arrived.
+    pub async fn shut_down(&self, limit: Duration) -> bool {
+        self.shut_down_within(limit, limit).await
     }
 
-    /// The same; peers that are not connected, and were not of late, are waited for until `absent`
-    /// has passed, which is no longer than `deadline`.
-    pub(crate) async fn shut_down_before(&self, deadline: Duration, absent: Duration) -> bool {
+    /// The same; peers that are not connected, and were not of late, are waited for no longer than
+    /// `absent`, if that is less.
+    pub(crate) async fn shut_down_within(&self, limit: Duration, absent: Duration) -> bool {
         self.node.is_unflushed.set(false);
-        let has_flushed = tokio::time::timeout(absent, self.flushed(|_| true)).await.is_ok();
+        let has_flushed =
+            tokio::time::timeout(absent.min(limit), self.flushed(|_| true)).await.is_ok();
         if !has_flushed {
             let node = &self.node;
             let others = self.flushed(|peer| peer.was_there(node.clock.now(), node.silence));
-            let _in_time = tokio::time::timeout(deadline - absent, others).await;
+            let _in_time = tokio::time::timeout(limit.saturating_sub(absent), others).await;
         }
         self.close_endpoint();
         // The last packets close the connections, so that peers don't have to find out by silence.
-        let _closed_anyway = tokio::time::timeout(deadline, self.closed()).await;
+        let _closed_anyway = tokio::time::timeout(limit, self.closed()).await;
         has_flushed && !self.node.is_unflushed.get()
     }
 
@@ -237,7 +240,7 @@ impl<M: Payload> Transport<M> for Quic<M> {
             );
             // Not at once: the sender may hold a borrow that the report of the loss needs.
             let of_peer = Rc::clone(node);
-            node.spawn(async move { peer.lose(&of_peer, Loss::Silent, Close::Lost) });
+            node.spawn(async move { peer.lose(&of_peer, Loss::Broken, Close::Lost) });
         }
     }
 

@@ -66,13 +66,13 @@ impl Master {
         });
     }
 
-    /// Asks a silent `peer`, once it answers again, whether it has restarted, if training steps go
-    /// on that have ended their part there. Nothing else would tell: they wait elsewhere, perhaps
-    /// for a worker that waits until the chief gives the variables of `peer` new values, and the
-    /// chief's step may be one of them.
+    /// Asks a `peer` that can't be reached, once it answers again, whether it has restarted, if
+    /// training steps go on that have ended their part there. Nothing else would tell: they wait
+    /// elsewhere, perhaps for a worker that waits until the chief gives the variables of `peer` new
+    /// values, and the chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
         let has_done = |(id, step): (&StepId, &RunningStep)| id.trains && step.has_part_at(peer);
-        if loss == Loss::Silent && self.steps.iter().any(has_done) {
+        if matches!(loss, Loss::Silent | Loss::Broken) && self.steps.iter().any(has_done) {
             self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }

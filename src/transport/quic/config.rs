@@ -75,7 +75,8 @@ pub struct QuicConfig {
 pub struct QuicLimits {
     /// The greatest lengths that are accepted and sent.
     pub wire: WireLimits,
-    /// The queue to one peer \[bytes\]. Messages beyond it are dropped, with an error in the log.
+    /// The queue to one peer \[bytes\]. If more would wait, the peer is lost, and with it all that
+    /// waits.
     pub queue: usize,
     /// The number of handshakes at a time.
     pub handshakes: usize,

@@ -40,16 +40,16 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
             match refusal {
                 Refusal::Silent | Refusal::Connection(ConnectionError::TimedOut) => {
                     let address = peer.address.as_deref().unwrap_or_default();
-                    let trouble = format!(
+                    let why = format!(
                         "no answer from {address} by UDP: does it run, is the port let through?"
                     );
-                    peer.note_trouble(trouble, None);
+                    peer.note_obstacle(why, None);
                 }
                 refusal => {
                     if !peer.has_stopped() {
                         node.note_refusal(peer.name.to_string(), refusal.to_string());
                     }
-                    peer.note_trouble(refusal.to_string(), refusal.refused());
+                    peer.note_obstacle(refusal.to_string(), refusal.refused());
                 }
             }
             tokio::time::sleep(wait).await;

@@ -42,7 +42,7 @@ struct PeerState<M> {
     heard: Option<u64>,
     is_dialing: bool,
     /// The reason why it has not been reached.
-    trouble: Option<Obstacle>,
+    obstacle: Option<Obstacle>,
     /// Why one of the two refused the other when they last met, if one did.
     refusal: Option<(Refused, String)>,
     has_stopped: bool,
@@ -60,7 +60,7 @@ impl<M: Payload> Peer<M> {
             incarnation: None,
             heard: None,
             is_dialing: false,
-            trouble: None,
+            obstacle: None,
             refusal: None,
             has_stopped: false,
             lost_at: None,
@@ -148,12 +148,12 @@ impl<M: Payload> Peer<M> {
         is_over
     }
 
-    pub(super) fn note_trouble(&self, why: String, refused: Option<Refused>) {
+    pub(super) fn note_obstacle(&self, why: String, refused: Option<Refused>) {
         let state = &mut *self.state.borrow_mut();
         if let Some(refused) = refused {
             state.refusal = Some((refused, why.clone()));
         }
-        state.trouble = Some(Obstacle { why, refused });
+        state.obstacle = Some(Obstacle { why, refused });
     }
 
     /// Notes that this task has refused a connection of it, unless another life of it is connected.
@@ -179,7 +179,7 @@ impl<M: Payload> Peer<M> {
             "its address is not known"
         };
         let unknown = || Obstacle { why: unknown.to_owned(), refused: None };
-        waits.then(|| state.trouble.clone().unwrap_or_else(unknown))
+        waits.then(|| state.obstacle.clone().unwrap_or_else(unknown))
     }
 
     /// Handles the introduction of the peer on a new connection. If it has restarted or counts more
@@ -202,7 +202,7 @@ impl<M: Payload> Peer<M> {
         if has_restarted && !links.is_empty() {
             self.lose(node, Loss::Restarted, Close::Outlived);
         } else if !links.is_empty() && (is_again || hello.epoch > self.epoch()) {
-            self.lose(node, Loss::Silent, Close::Lost);
+            self.lose(node, Loss::Broken, Close::Lost);
         }
         let state = &mut *self.state.borrow_mut();
         state.epoch = state.epoch.max(hello.epoch);
@@ -237,7 +237,7 @@ impl<M: Payload> Peer<M> {
         let is_current = state.epoch == epoch;
         if is_current {
             state.links.push(Rc::clone(link));
-            state.trouble = None;
+            state.obstacle = None;
             state.refusal = None;
             state.has_stopped = false;
         }

@@ -120,7 +120,7 @@ impl<M: Payload> Receiver<M> {
     fn lane_has_ended(&self, error: &ConnectionError) {
         if self.link.is_alive.get() {
             tracing::debug!(peer = %self.peer.name, %error, "a lane has ended");
-            self.peer.lose(&self.node, Loss::Silent, Close::Lost);
+            self.peer.lose(&self.node, Loss::Broken, Close::Lost);
         }
     }
 
@@ -144,7 +144,7 @@ impl<M: Payload> Receiver<M> {
                 self.node.note_refusal(self.peer.name.to_string(), error.to_string());
                 self.link.close(Close::Garbage, &error.to_string());
                 if self.link.is_alive.get() {
-                    self.peer.lose(&self.node, Loss::Silent, Close::Garbage);
+                    self.peer.lose(&self.node, Loss::Broken, Close::Garbage);
                 }
             }
             Err(error) => tracing::debug!(peer = %self.peer.name, %error, "a stream has ended"),
@@ -228,7 +228,8 @@ fn meaning(error: &ConnectionError) -> Loss {
         }
         // A later incarnation of the peer answers so; one that gave this connection up may, too.
         ConnectionError::Reset => Loss::Restarted,
-        _ => Loss::Silent,
+        ConnectionError::TimedOut => Loss::Silent,
+        _ => Loss::Broken,
     }
 }
 
@@ -248,7 +249,8 @@ mod tests {
             })
         };
         assert_eq!(meaning(&closed(Close::Outlived)), Loss::Outlived);
-        assert_eq!(meaning(&closed(Close::Lost)), Loss::Silent);
+        assert_eq!(meaning(&closed(Close::Lost)), Loss::Broken);
+        assert_eq!(meaning(&ConnectionError::TimedOut), Loss::Silent);
         let refused = Refusal::Connection(closed(Close::Outlived)).refused();
         assert_eq!(refused, Some(crate::transport::Refused::Outlived));
     }

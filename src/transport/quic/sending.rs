@@ -92,7 +92,7 @@ impl<M: Payload> Sender<M> {
     /// learn of that.
     fn give_up(&self, messages: &Messages<M>, error: &WireError) {
         tracing::error!(to = %self.peer.name, %error, ?messages, "an envelope can't be sent");
-        self.peer.lose(&self.node, Loss::Silent, Close::Lost);
+        self.peer.lose(&self.node, Loss::Broken, Close::Lost);
     }
 
     fn begin_large(&self, frame: Outgoing, size: usize) {

@@ -264,6 +264,7 @@ fn more_than_may_wait_is_an_error_and_not_memory() {
         while inbox.losses.borrow().is_empty() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        assert_eq!(*inbox.losses.borrow(), [(PeerId(0), Loss::Broken)]);
         worker.send(PeerId(0), vec![Note::new(2)]);
         pair.inbox.until(1).await;
         assert_eq!(pair.inbox.envelopes.borrow()[0].1, [Note::new(2)]);

@@ -115,7 +115,7 @@ impl Ends {
     async fn until_lost(&self) {
         until(|| self.inboxes.iter().all(|inbox| !inbox.losses.borrow().is_empty())).await;
         for inbox in &self.inboxes {
-            assert_eq!(*inbox.losses.borrow(), [Loss::Silent]);
+            assert_eq!(*inbox.losses.borrow(), [Loss::Broken]);
         }
     }
 }
