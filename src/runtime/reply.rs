@@ -51,10 +51,15 @@ impl<T> Future for Answer<T> {
 }
 
 impl<T> Reply<T> {
+    /// Whether somebody still waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        Rc::strong_count(&self.0) > 1
+    }
+
     /// Answers; returns whether somebody still waits.
     pub(crate) fn send(self, value: T) -> bool {
         self.0.value.set(Some(value));
-        Rc::strong_count(&self.0) > 1
+        self.is_awaited()
     }
 }
 

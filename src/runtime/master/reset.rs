@@ -46,6 +46,10 @@ impl Master {
     ) {
         let ResetContainers { containers, within_training, device_filters, deadline, reply } =
             asked;
+        // One that its program has given up may wait for a task that never answers.
+        if let Some(given_up) = self.reset.take_if(|reset| !reset.reply.is_awaited()) {
+            end(given_up, Err(Error::new(Code::Cancelled, "its program has given it up")), context);
+        }
         if self.reset.is_some() {
             let error = Error::new(Code::Aborted, "another reset is under way; try again");
             return answer(reply, Err(error));

@@ -2,6 +2,7 @@
 //! `server_lib_test.py`.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use trainyard::clock::WallClock;
 use trainyard::cluster::ClusterSpec;
@@ -151,6 +152,23 @@ fn a_server_that_is_dropped_stops() {
             Code::Unavailable,
             &["has stopped"],
         );
+        Ok(())
+    });
+}
+
+#[test]
+fn a_reset_that_its_program_has_given_up_keeps_no_other_from_the_next() {
+    on_actix(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)])?;
+        let network = InMemoryNetwork::new(&cluster);
+        let worker = server_in(&network, ServerDef::new(cluster, Some("worker"), None)?);
+        worker.start()?;
+        let target = worker.target();
+        let limit = Duration::from_millis(50);
+        let given_up = tokio::time::timeout(limit, Session::reset(&target, &[])).await;
+        assert!(given_up.is_err(), "ps:0 never answers");
+        let reset = Session::reset_with_options(&target, &[], impatient()).await;
+        assert_error(reset, Code::DeadlineExceeded, &["reset", "ps:0"]);
         Ok(())
     });
 }
