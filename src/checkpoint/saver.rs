@@ -161,17 +161,27 @@ impl Saver {
     /// The step of the checkpoint that was saved last, by the indexes alone: it may be damaged.
     ///
     /// # Errors
-    /// If the store can't be listed.
+    /// If the store can't be listed, or fails to read an index that is there.
     pub fn newest(&self) -> Result<Option<u64>, CheckpointError> {
         let files = reader::list(&*self.store)?;
-        Ok(self.newest_of(&files).map(|(_, step)| step))
+        Ok(self.newest_of(&files)?.map(|(_, step)| step))
     }
 
     /// The number of the last save whose index is among `files`, and its step.
-    fn newest_of(&self, files: &BTreeMap<String, u64>) -> Option<(u64, u64)> {
+    fn newest_of(
+        &self,
+        files: &BTreeMap<String, u64>,
+    ) -> Result<Option<(u64, u64)>, CheckpointError> {
         let reader = self.reader(files);
-        let indexes = steps(files).filter_map(|step| reader.index(step).ok());
-        indexes.map(|index| (index.save, index.global_step)).max()
+        let mut newest = None;
+        for step in steps(files) {
+            match reader.index(step) {
+                Ok(index) => newest = newest.max(Some((index.save, index.global_step))),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(_is_damaged) => {}
+            }
+        }
+        Ok(newest)
     }
 
     /// The checkpoint of a step.

@@ -25,7 +25,7 @@ impl Saver {
     /// As [`Saver::latest`].
     pub(crate) fn newer(&mut self, known: Option<u64>) -> Result<Option<Found>, CheckpointError> {
         let files = reader::list(&*self.store)?;
-        let newest = self.newest_of(&files);
+        let newest = self.newest_of(&files)?;
         if newest.map(|(_, step)| step) == known {
             return Ok(None);
         }

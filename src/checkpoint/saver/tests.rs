@@ -134,6 +134,11 @@ fn a_read_that_fails_is_an_error_and_no_reason_to_take_an_older_checkpoint() {
         let mut failing = saver(failing(&store, file));
         let error = failing.latest().unwrap_err().to_string();
         assert!(error.contains(file) && error.contains("a cable is loose"), "{error}");
+        let newest = failing.newest().map_err(|error| error.to_string());
+        match file.ends_with(".json") {
+            true => assert_eq!(newest, Err(error)),
+            false => assert_eq!(newest, Ok(Some(2)), "the index alone is read"),
+        }
         let mut mended = saver(store);
         assert_eq!(mended.latest().unwrap().checkpoint.unwrap().global_step, 2);
     }
