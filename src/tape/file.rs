@@ -21,7 +21,7 @@ pub(super) const MAGIC: &[u8] = b"trainyard tape\x03";
 /// The greatest length of a frame \[bytes\]: as that of an envelope without its values.
 const FRAME: u32 = 16 << 20;
 /// The greatest length of a tape \[bytes\].
-const TAPE: u64 = 1 << 32;
+pub(super) const TAPE: u64 = 1 << 32;
 /// The length of a check value \[bytes\]: CRC-32C.
 const CHECK: usize = 4;
 

@@ -11,7 +11,7 @@ use std::rc::{Rc, Weak};
 
 use super::TapeError;
 use super::entry::{self, Event};
-use super::file::{Header, beginning, frame};
+use super::file::{Header, TAPE, beginning, frame};
 use super::name::Masters;
 use super::tapes::{EXTENSION, files};
 use crate::clock::Clock;
@@ -52,6 +52,8 @@ enum Arrival {
 struct State {
     /// None once it could not be written to.
     file: Option<File>,
+    /// The length of the file \[bytes\].
+    length: u64,
     /// Why it could not be.
     failure: Option<io::Error>,
     masters: Masters,
@@ -75,10 +77,12 @@ impl TapeWriter {
         let failed = |path: &Path| TapeError::system(format!("write {}", path.display()));
         fs::create_dir_all(folder).map_err(failed(folder))?;
         let (path, mut file) = new_file(folder, &header.task).map_err(failed(folder))?;
-        file.write_all(&beginning(header)).map_err(failed(&path))?;
-        let (file, masters, last) = (Some(file), Masters::default(), Time::ZERO);
+        let begun = beginning(header);
+        file.write_all(&begun).map_err(failed(&path))?;
+        let (file, length) = (Some(file), begun.len() as u64);
+        let (masters, last) = (Masters::default(), Time::ZERO);
         let (payload, frame) = (Vec::new(), Vec::new());
-        let state = State { file, failure: None, masters, last, payload, frame };
+        let state = State { file, length, failure: None, masters, last, payload, frame };
         let state = RefCell::new(state);
         Ok(Self(Rc::new(Inner {
             clock,
@@ -209,7 +213,7 @@ impl TapeWriter {
     /// Writes an entry by one call of the system, so that it is whole even if the process is killed
     /// right after.
     fn write(&self, event: &Event) {
-        let State { file, failure, last, payload, frame: framed, .. } =
+        let State { file, length, failure, last, payload, frame: framed, .. } =
             &mut *self.0.state.borrow_mut();
         let Some(open) = file else { return };
         let now = self.0.clock.now();
@@ -218,7 +222,14 @@ impl TapeWriter {
         entry::encode(now.0 - last.0, event, payload);
         frame(payload, framed);
         *last = now;
-        if let Err(error) = open.write_all(framed) {
+        *length += framed.len() as u64;
+        let written = match *length > TAPE {
+            true => {
+                Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is as long as a tape can be"))
+            }
+            false => open.write_all(framed),
+        };
+        if let Err(error) = written {
             let tape = self.0.path.display();
             tracing::error!(%tape, %error, "the tape ends here: it can't be written");
             (*file, *failure) = (None, Some(error));
@@ -303,5 +314,35 @@ impl Inbox<PeerMessage> for RecordedInbox {
 impl Gate for TapeWriter {
     fn pass(&self, device: u32, done: Box<dyn FnOnce()>) {
         self.arrive(Arrival::Computed { device, done });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::WallClock;
+
+    #[test]
+    fn a_tape_that_would_be_too_long_to_be_read_ends_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let task = TaskName::new("ps", 0);
+        let header = Header {
+            scenario: String::new(),
+            run: String::new(),
+            how: String::new(),
+            seed: 0,
+            program: 0,
+            tasks: vec![task.clone()],
+            task,
+            began: 0,
+        };
+        let clock = Rc::new(WallClock::new());
+        let writer = TapeWriter::create(folder.path(), &header, clock).unwrap();
+        writer.end(None, None);
+        assert_eq!(writer.cut(), None);
+        writer.0.state.borrow_mut().length = TAPE;
+        writer.end(None, None);
+        let cut = writer.cut().unwrap();
+        assert!(cut.contains("as long as a tape can be"), "{cut}");
     }
 }
