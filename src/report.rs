@@ -23,6 +23,7 @@ pub mod plan;
 mod plot;
 mod remarks;
 mod series;
+pub(crate) mod shell;
 mod statistics;
 mod swept;
 pub mod table;

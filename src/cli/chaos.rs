@@ -12,7 +12,7 @@ use super::stdout::{raw_stdout, stdout};
 use crate::deployment::{ExitCode, StopRequest, cores};
 use crate::experiment::chaos::{Broken, ChaosReport, ChaosRun, Launches};
 use crate::experiment::{Experiment, Launcher, Trainer, Trial};
-use crate::report::{Layout, TextTable, World};
+use crate::report::{Layout, TextTable, World, shell};
 use crate::say::say;
 use crate::simulation::FaultKind;
 
@@ -141,16 +141,20 @@ fn print_table(
 
 /// The command line that tries `run` of the same scenario under `faults`.
 fn replay(command: &str, scenario: &ScenarioArgs, run: &str, faults: &str) -> String {
+    let flag = |name: &str, value: &dyn ToString| [format!("--{name}"), value.to_string()];
     let mut words = vec!["trainyard".to_owned(), command.to_owned()];
     words.extend(scenario.scenario.iter().map(|path| path.display().to_string()));
-    words.extend(scenario.seed.map(|seed| format!("--seed {seed}")));
-    words.extend(scenario.unset.iter().map(|change| format!("--unset '{change}'")));
-    words.extend(scenario.sets.iter().map(|change| format!("--set '{change}'")));
-    words.push(format!("--run '{run}' --set 'fault={faults}' --chaos 0"));
+    words.extend(scenario.seed.iter().flat_map(|seed| flag("seed", seed)));
+    words.extend(scenario.unset.iter().flat_map(|change| flag("unset", change)));
+    words.extend(scenario.sets.iter().flat_map(|change| flag("set", change)));
+    words.extend(flag("run", &run));
+    words.extend(flag("set", &format!("fault={faults}")));
+    words.extend(flag("chaos", &0));
     if !scenario.program.is_empty() {
-        words.push(format!("-- {}", scenario.program.join(" ")));
+        words.push("--".to_owned());
+        words.extend(scenario.program.iter().cloned());
     }
-    words.join(" ")
+    shell::typed(&words)
 }
 
 /// What a timeline breaks.
@@ -193,11 +197,11 @@ mod tests {
             #[command(flatten)]
             scenario: ScenarioArgs,
         }
-        let given = ["sim", "a.toml", "--seed", "7", "--set", "stop.steps=3", "--unset", "fault"];
+        let given = ["sim", "a.toml", "--seed", "7", "--set", "name='it'", "--unset", "fault"];
         let line = <Line as clap::Parser>::parse_from(given);
-        let expected = "trainyard sim a.toml --seed 7 --unset 'fault' --set 'stop.steps=3' \
-                        --run 'sync' --set 'fault=[]' --chaos 0";
-        assert_eq!(replay("sim", &line.scenario, "sync", "[]"), expected);
+        let expected = "trainyard sim a.toml --seed 7 --unset fault --set 'name='\\''it'\\''' \
+                        --run 'sync, 1 backup' --set 'fault=[]' --chaos 0";
+        assert_eq!(replay("sim", &line.scenario, "sync, 1 backup", "[]"), expected);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::plot::{Line, Plot, Point, escape};
-use super::{CriticalPath, PathPart, Report, Run, TaskUsage, remarks::remarks, table};
+use super::{CriticalPath, PathPart, Report, Run, TaskUsage, remarks::remarks, shell, table};
 
 pub use courses::Course;
 use courses::{plots, timelines};
@@ -214,23 +214,13 @@ fn swept(report: &Report) -> String {
 pub(super) fn origin(command: &[String], version: &str, settings: &serde_json::Value) -> String {
     let mut html = "<h2>Where it comes from</h2>\n".to_owned();
     if !command.is_empty() {
-        let _ = writeln!(html, "<pre>{}</pre>", escape(&typed(command)));
+        let _ = writeln!(html, "<pre>{}</pre>", escape(&shell::typed(command)));
     }
     let settings = serde_json::to_string_pretty(settings).unwrap_or_default();
     html + &format!(
         "<p>trainyard {version}. The scenario, as changed by the command:</p>\n<pre>{}</pre>\n",
         escape(&settings)
     )
-}
-
-/// The words of a command as a shell takes them.
-fn typed(words: &[String]) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:%+@".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
