@@ -327,7 +327,7 @@ impl Receive for ParameterServer {
         self.advance_views();
         self.serve_deferred();
         self.bind_held_off();
-        self.trainings.note_training();
+        self.trainings.note_training(); // what was held off may have begun the next one
         self.trainings.update_join_timer(context);
         self.end_turn();
     }

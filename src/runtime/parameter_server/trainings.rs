@@ -139,7 +139,8 @@ impl Trainings {
     /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence. The
     /// answers that follow are returned, too.
     pub(super) fn hold_off(&mut self, binding: &Binding) -> (bool, Vec<Served>) {
-        let mut is_held_off = self.is_early(binding) | self.is_kept_out(binding);
+        let is_kept_out = self.keep_out(binding);
+        let mut is_held_off = is_kept_out || self.is_early(binding);
         let mut answers = Vec::new();
         for coordination in self.coordinations.values_mut() {
             for replica in &binding.replicas {

@@ -21,7 +21,7 @@ impl ParameterServer {
     /// the update of a round that is counted. So it is after the end of the training, too.
     pub(super) fn waits_for_whole_steps(&mut self, request: &StateRequest) -> bool {
         match &request.action {
-            Action::PutUpFence { replica, .. } => self.trainings.is_out(*replica),
+            Action::PutUpFence { replica, .. } => self.trainings.take_out_if_left(*replica),
             Action::Read { variable, .. } if !request.ticket.step.trains => {
                 let rounds = self.store.get(*variable).rounds.as_ref();
                 rounds.is_some_and(|rounds| !rounds.is_past && rounds.gradients.lags_behind())

@@ -93,22 +93,24 @@ impl Trainings {
         true
     }
 
-    /// Whether `binding` has to wait until its worker is let in, or until the view has changed.
-    pub(super) fn is_kept_out(&mut self, binding: &Binding) -> bool {
+    /// Keeps `binding` out, if it has to wait until its worker is let in, or until the view has
+    /// changed. Takes out of the view those of its workers that have left. Returns whether it does.
+    pub(super) fn keep_out(&mut self, binding: &Binding) -> bool {
         if self.is_for_next(binding) {
             return false;
         }
         let mut is_kept_out = false;
         for replica in &binding.replicas {
-            is_kept_out |= self.is_out(*replica)
+            is_kept_out |= self.take_out_if_left(*replica)
                 || self.waits_for_view(*replica)
                 || self.views.as_ref().is_some_and(Views::is_changing) && !self.is_past(*replica);
         }
         is_kept_out
     }
 
-    /// Whether `replica` takes no part in rounds: it was lost or has left, and was not let in.
-    pub(crate) fn is_out(&mut self, replica: Replica) -> bool {
+    /// Takes `replica` out of the view if it has left and is in it still. Returns whether it takes
+    /// no part in rounds: it was lost or has left, and was not let in.
+    pub(crate) fn take_out_if_left(&mut self, replica: Replica) -> bool {
         if !replica.mode.needs().has_rounds() || self.is_past(replica) {
             return false;
         }
