@@ -129,7 +129,7 @@ impl Control {
             if self.teller.is_behind() {
                 continue;
             }
-            let (facts, sent) = (recording.take_untold(), sent.get());
+            let (facts, sent) = (recording.take_unsent(), sent.get());
             if !facts.is_empty() || sent != told {
                 self.tell(&Event::Recorded { facts, sent });
                 told = sent;

@@ -228,7 +228,7 @@ impl LaunchedTask {
         if let Some(board) = board {
             control.show_once(&board, &task);
         }
-        control.tell(&Event::Recorded { facts: recording.take_untold(), sent });
+        control.tell(&Event::Recorded { facts: recording.take_unsent(), sent });
         control.tell_and_wait(&Event::Ended { now: ended.0, error });
     }
 }

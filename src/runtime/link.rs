@@ -165,7 +165,7 @@ impl Link {
 impl Link {
     /// Tells `peer`, which was lost, again what it was told about the end of the training.
     pub(crate) fn send_parting(&self, peer: PeerId) {
-        for message in self.actors.training.partings.told(peer) {
+        for message in self.actors.training.partings.sent_to(peer) {
             self.send(peer, message);
         }
     }

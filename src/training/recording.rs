@@ -225,7 +225,7 @@ mod tests {
             (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
             shared.record(Fact::Saved { global_step: saved, at: Time(20) });
             if is_told {
-                shared.take_untold();
+                shared.take_unsent();
             }
             ending.into_iter().for_each(|ending| shared.record(Fact::Ended(ending)));
             let lost = shared.note_stop().map(|failed| (failed.global_step, failed.why));
@@ -246,7 +246,7 @@ mod tests {
     fn steps_that_are_told_and_undone_are_no_global_step() {
         let shared = SharedRecording::default().telling();
         (0..4).for_each(|number| shared.record(Fact::Step(step(number))));
-        shared.take_untold();
+        shared.take_unsent();
         assert_eq!(shared.lock().recording.global_step(), 4);
         shared.record(Fact::Restored(Restore { global_step: 2, at: Time(45) }));
         assert_eq!(shared.lock().recording.global_step(), 2);
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn each_fact_is_told_once() {
         let shared = SharedRecording::default().telling();
-        assert!(shared.take_untold().is_empty());
+        assert!(shared.take_unsent().is_empty());
         let steps = [0, 1].map(|number| Fact::Step(step(number)));
         steps.iter().for_each(|step| shared.record(step.clone()));
-        assert_eq!(shared.take_untold(), steps);
+        assert_eq!(shared.take_unsent(), steps);
         let restored = Fact::Restored(Restore { global_step: 0, at: Time(30) });
         shared.record(restored.clone());
-        assert_eq!(shared.take_untold(), [restored]);
-        assert!(shared.take_untold().is_empty());
+        assert_eq!(shared.take_unsent(), [restored]);
+        assert!(shared.take_unsent().is_empty());
     }
 
     #[test]
@@ -274,9 +274,9 @@ mod tests {
         };
         let shared = SharedRecording::default().telling();
         shared.record(Fact::NotSaved(failed(10, false)));
-        assert_eq!(shared.take_untold(), [Fact::NotSaved(failed(10, false))]);
+        assert_eq!(shared.take_unsent(), [Fact::NotSaved(failed(10, false))]);
         shared.record(Fact::NotSaved(failed(20, true)));
-        assert_eq!(shared.take_untold(), [Fact::NotSaved(failed(20, true))]);
+        assert_eq!(shared.take_unsent(), [Fact::NotSaved(failed(20, true))]);
         shared.record(Fact::Ended(Ending { weights_digest: None }));
         let recording = shared.finish();
         assert_eq!(recording.failed_checkpoints, [failed(10, false), failed(20, true)]);

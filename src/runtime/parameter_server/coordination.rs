@@ -49,7 +49,7 @@ pub(super) struct Coordination {
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
     /// By worker: the last of its votes that counts.
-    told: BTreeMap<u32, CountedVote>,
+    counted_votes: BTreeMap<u32, CountedVote>,
     /// The contributors of those closed rounds that a variable may still wait for.
     closed: BTreeMap<u64, Contributors>,
     /// In a mode without votes, the answer to the last step of each training.
@@ -88,7 +88,7 @@ impl Coordination {
             commits: BTreeMap::new(),
             resting: Resting::default(),
             fence: None,
-            told: BTreeMap::new(),
+            counted_votes: BTreeMap::new(),
             closed: BTreeMap::new(),
             committed: Done::default(),
         }
@@ -204,8 +204,8 @@ impl Coordination {
 
     /// Forgets a step that has failed, and takes down its fence.
     pub(super) fn forget(&mut self, step: StepId) -> Vec<Served> {
-        let told = self.told.values_mut().map(|told| &mut told.vote);
-        for vote in self.votes.values_mut().chain(told) {
+        let counted = self.counted_votes.values_mut().map(|counted| &mut counted.vote);
+        for vote in self.votes.values_mut().chain(counted) {
             vote.has_failed |= vote.ticket.step == step;
         }
         self.begun.retain(|_, ticket| ticket.step != step);

@@ -186,16 +186,18 @@ fn on_queue(
         ResourceAction::CloseQueue { cancel_pending_enqueues } => {
             queue.close(who, *cancel_pending_enqueues)
         }
-        ResourceAction::QueueSize => return Ok(told(ticket, Tensor::scalar(queue.size() as i32))),
+        ResourceAction::QueueSize => {
+            return Ok(at_once(ticket, Tensor::scalar(queue.size() as i32)));
+        }
         ResourceAction::QueueIsClosed => {
-            return Ok(told(ticket, Tensor::scalar(queue.is_closed())));
+            return Ok(at_once(ticket, Tensor::scalar(queue.is_closed())));
         }
         other => panic!("{other:?} is no operation on a queue"),
     };
     Ok(answers.into_iter().map(|answer| answered(answer, spec)).collect())
 }
 
-fn told(ticket: Ticket, value: Tensor) -> Vec<Served> {
+fn at_once(ticket: Ticket, value: Tensor) -> Vec<Served> {
     vec![Served { ticket, outcome: Ok(smallvec![value]) }]
 }
 

@@ -114,7 +114,7 @@ impl Server {
         let message = ParameterServerMessage::TrainingOver { training: 0 };
         self.link.send(chief, message.clone());
         self.link.flush();
-        if self.actors.training.partings.told(chief).is_empty() {
+        if self.actors.training.partings.sent_to(chief).is_empty() {
             self.actors.training.partings.keep(Parting { message, to: Some([chief].into()) });
         }
     }

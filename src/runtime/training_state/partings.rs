@@ -32,8 +32,8 @@ impl Partings {
         self.sent.borrow_mut().clear();
     }
 
-    /// What `peer` was told.
-    pub(crate) fn told(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
+    /// What `peer` was sent.
+    pub(crate) fn sent_to(&self, peer: PeerId) -> Vec<ParameterServerMessage> {
         let sent = self.sent.borrow();
         let is_for = |one: &&Parting| one.to.as_ref().is_none_or(|to| to.contains(&peer));
         sent.iter().filter(is_for).map(|one| one.message.clone()).collect()

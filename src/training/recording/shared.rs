@@ -17,9 +17,9 @@ shown!(SharedRecording);
 pub(super) struct Shared {
     pub(super) recording: Recording,
     watches: Vec<Box<dyn Watch + Send>>,
-    /// The facts that the launcher of the task has yet to be told, but for the steps, which are
-    /// those in the log. None if nobody is told.
-    untold: Option<Vec<Fact>>,
+    /// The facts that have yet to be sent to the task's launcher, but for the steps, which are
+    /// those in the log. None if it has no launcher.
+    unsent: Option<Vec<Fact>>,
     /// Whether nobody wants the steps, but how far they came.
     is_of_progress: bool,
 }
@@ -39,9 +39,9 @@ impl SharedRecording {
         self
     }
 
-    /// Keeps for [`take_untold`](Self::take_untold) what is recorded from now on.
+    /// Keeps for [`take_unsent`](Self::take_unsent) what is recorded from now on.
     pub(crate) fn telling(self) -> Self {
-        self.lock().untold.get_or_insert_default();
+        self.lock().unsent.get_or_insert_default();
         self
     }
 
@@ -54,15 +54,15 @@ impl SharedRecording {
 
     /// Records `fact`.
     pub fn record(&self, fact: Fact) {
-        let Shared { recording, watches, untold, is_of_progress } = &mut *self.lock();
+        let Shared { recording, watches, unsent, is_of_progress } = &mut *self.lock();
         for watch in watches {
             watch.fact(&fact);
         }
-        if let (Some(untold), false) = (&mut *untold, matches!(fact, Fact::Step(_))) {
-            untold.push(fact.clone());
+        if let (Some(unsent), false) = (&mut *unsent, matches!(fact, Fact::Step(_))) {
+            unsent.push(fact.clone());
         }
         recording.add(fact);
-        if *is_of_progress && untold.is_none() && recording.log.len() > MOST_UNWANTED {
+        if *is_of_progress && unsent.is_none() && recording.log.len() > MOST_UNWANTED {
             recording.forget_steps();
         }
     }
@@ -81,14 +81,14 @@ impl SharedRecording {
 
     /// The facts that were recorded since the last call. The recording forgets the steps among
     /// them: a training may last for days. There are none if nobody is [told](Self::telling).
-    pub(crate) fn take_untold(&self) -> Vec<Fact> {
-        let Shared { recording, untold, .. } = &mut *self.lock();
-        let Some(untold) = untold else { return Vec::new() };
-        if untold.is_empty() && recording.log.is_empty() {
+    pub(crate) fn take_unsent(&self) -> Vec<Fact> {
+        let Shared { recording, unsent, .. } = &mut *self.lock();
+        let Some(unsent) = unsent else { return Vec::new() };
+        if unsent.is_empty() && recording.log.is_empty() {
             return Vec::new();
         }
         let steps = recording.forget_steps();
-        steps.iter().map(Fact::Step).chain(untold.drain(..)).collect()
+        steps.iter().map(Fact::Step).chain(unsent.drain(..)).collect()
     }
 
     /// The training was stopped: if that has lost steps which no checkpoint has, records so as a

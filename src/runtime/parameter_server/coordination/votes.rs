@@ -98,7 +98,8 @@ impl Coordination {
         if worker == 0 {
             self.chief_stops = 0;
         }
-        let is_again = || self.told.get(&worker).is_some_and(|told| told.vote.has_failed);
+        let is_again =
+            || self.counted_votes.get(&worker).is_some_and(|before| before.vote.has_failed);
         if planted::is_in(Bug::LosesVotes) && is_again() {
             return Answers::new();
         }
@@ -106,10 +107,11 @@ impl Coordination {
             // All variables have had as many updates.
             self.closed.retain(|round, _| *round >= version.updates);
         }
-        if let Some(told) = self.told_before(worker, &vote) {
-            self.told.insert(worker, CountedVote { vote, ..told });
+        if let Some(before) = self.counted_before(worker, &vote) {
+            self.counted_votes.insert(worker, CountedVote { vote, ..before });
             self.sets.release(worker);
-            let mut answers: Answers = smallvec![self.tell(ticket, Some(told.place), told.counted)];
+            let mut answers: Answers =
+                smallvec![self.tell(ticket, Some(before.place), before.counted)];
             answers.extend(self.end_begun(worker, Ok(StateValues::new())));
             return answers;
         }
@@ -123,17 +125,17 @@ impl Coordination {
     /// The answer that the worker's vote was given before, if it must not be decided anew. A step
     /// that is taken again does not count twice. If the earlier step has failed, or the worker has
     /// restarted, the worker keeps its place, since variables may wait for its gradient there.
-    fn told_before(&self, worker: u32, vote: &Vote) -> Option<CountedVote> {
-        let told = *self.told.get(&worker)?;
-        let has_restarted = told.vote.ticket.step.master != vote.ticket.step.master;
-        let is_same = |taken: Taken| told.vote.taken.is_some_and(|before| before.is_same(taken));
+    fn counted_before(&self, worker: u32, vote: &Vote) -> Option<CountedVote> {
+        let before = *self.counted_votes.get(&worker)?;
+        let has_restarted = before.vote.ticket.step.master != vote.ticket.step.master;
+        let is_same = |taken: Taken| before.vote.taken.is_some_and(|other| other.is_same(taken));
         let is_taken_again = !has_restarted && vote.taken.is_some_and(is_same);
         let is_done = is_taken_again && !self.coordinator.takes_steps_again();
-        let is_awaited = (told.vote.has_failed || has_restarted || is_taken_again)
-            && !told.is_lost
+        let is_awaited = (before.vote.has_failed || has_restarted || is_taken_again)
+            && !before.is_lost
             && self.coordinator.is_current(vote.version)
-            && told.place.round >= vote.version.updates;
-        (is_done || is_awaited).then_some(told)
+            && before.place.round >= vote.version.updates;
+        (is_done || is_awaited).then_some(before)
     }
 
     /// The answer to the beginning of the worker's step, if it waits for one.
@@ -167,7 +169,7 @@ impl Coordination {
         // In a K-batch round that was under way, a lost worker's place is another's.
         if vote.lost_in != Some(place.round) {
             let is_lost = vote.lost_in.is_some();
-            self.told.insert(worker, CountedVote { vote, place, counted, is_lost });
+            self.counted_votes.insert(worker, CountedVote { vote, place, counted, is_lost });
         }
         Some(self.tell(vote.ticket, Some(place), counted))
     }
@@ -180,10 +182,10 @@ impl Coordination {
         }
         // A place in a round that has closed stays the worker's: its gradient may be in variables.
         let keeps =
-            |told: &CountedVote| !members.has_left(worker) && open != Some(told.place.round);
-        match self.told.get_mut(&worker).filter(|told| keeps(told)) {
-            Some(told) => told.is_lost = true,
-            None => drop(self.told.remove(&worker)),
+            |before: &CountedVote| !members.has_left(worker) && open != Some(before.place.round);
+        match self.counted_votes.get_mut(&worker).filter(|before| keeps(before)) {
+            Some(before) => before.is_lost = true,
+            None => drop(self.counted_votes.remove(&worker)),
         }
     }
 
@@ -312,7 +314,10 @@ mod tests {
         for (worker, index) in [(2, 0), (1, 1)] {
             let (ticket, commit) = vote_of_three(mode, worker, u64::from(worker));
             assert_eq!(coordination.commit(&members, ticket, 0, &commit, true).len(), 1);
-            assert_eq!(coordination.told[&worker].place, RoundPosition { round: 0, index });
+            assert_eq!(
+                coordination.counted_votes[&worker].place,
+                RoundPosition { round: 0, index }
+            );
         }
     }
 
@@ -343,14 +348,14 @@ mod tests {
             let mut stops = 0;
             loop {
                 let round = rounds.next().unwrap();
-                let mut told = step(&mut coordination, 0, round, false);
+                let mut answers = step(&mut coordination, 0, round, false);
                 for other in [1, 2] {
-                    told.extend(step(&mut coordination, other, round, true));
+                    answers.extend(step(&mut coordination, other, round, true));
                 }
-                if told.is_empty() {
+                if answers.is_empty() {
                     break;
                 }
-                assert_eq!(told, [Code::Late]);
+                assert_eq!(answers, [Code::Late]);
                 stops += 1;
             }
             assert_eq!(stops, MOST_STOPS);

@@ -8,7 +8,7 @@ use crate::kernels::indexed::positions;
 use crate::sync::{AccumulatorState, SparseSum};
 use crate::tensor::{DType, Shape, Tensor, within_memory};
 
-use super::told;
+use super::at_once;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::parameter_server::done::Done;
 use crate::runtime::state::{Served, StateValues, Taken, Ticket};
@@ -35,7 +35,7 @@ pub(super) fn on_accumulator(
     Ok(match action {
         ResourceAction::ApplyGradient => {
             if let Some(staleness) = taken.and_then(|taken| applied.done(ticket, taken)) {
-                return Ok(told(ticket, Tensor::scalar(staleness)));
+                return Ok(at_once(ticket, Tensor::scalar(staleness)));
             }
             let local_step = inputs.remove(0).item::<i64>()?;
             check(accumulator.gradients(), &inputs, spec)?;
@@ -43,7 +43,7 @@ pub(super) fn on_accumulator(
             if let Some(taken) = taken {
                 applied.note(ticket, taken, staleness);
             }
-            let mut served = told(ticket, Tensor::scalar(staleness));
+            let mut served = at_once(ticket, Tensor::scalar(staleness));
             served.extend(accumulator.apply(local_step, inputs).map(|taken| reduced(taken, spec)));
             served
         }
@@ -55,7 +55,9 @@ pub(super) fn on_accumulator(
             accumulator.set_global_step(inputs[0].item::<i64>()?);
             vec![Served { ticket, outcome: Ok(StateValues::new()) }]
         }
-        ResourceAction::NumAccumulated => told(ticket, Tensor::scalar(accumulator.count() as i32)),
+        ResourceAction::NumAccumulated => {
+            at_once(ticket, Tensor::scalar(accumulator.count() as i32))
+        }
         other => panic!("{other:?} is no operation on an accumulator"),
     })
 }

@@ -96,10 +96,10 @@ impl Trainings {
         let (is_to_stop, failure) = (self.is_to_stop(), self.failure());
         // A program that waits once more waits for the next training to end, if anybody is left.
         let Joins { ended, has_news, users, .. } = &self.joins;
-        let is_untold = *ended < self.members.number() || *has_news || users.is_empty();
+        let is_news = *ended < self.members.number() || *has_news || users.is_empty();
         let mut is_told = false;
         for join in std::mem::take(&mut self.joins.waiting) {
-            let is_over = is_untold && self.all_are_gone(join.workers);
+            let is_over = is_news && self.all_are_gone(join.workers);
             if is_over {
                 self.note_missing(join.workers);
             }
