@@ -38,7 +38,7 @@ use crate::runtime::inquiry::Asked;
 use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
-use crate::runtime::messages::{MasterMessage, ParameterServerMessage};
+use crate::runtime::messages::{MasterMessage, ParameterServerMessage, ProgramMessage};
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{Action, Commit, Served, StateRequest, StateValues, Ticket};
@@ -300,6 +300,9 @@ impl Receive for ParameterServer {
             }
             ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
             ParameterServerMail::FromProgram { from, message } => {
+                if matches!(message, ProgramMessage::WatchCheckpoints) {
+                    self.link.send_parting(from); // an earlier life of it may have been told
+                }
                 let is_chief = self.link.actors.training.chief.get() == Some(self.link.local());
                 if let Some(answer) = self.link.actors.program.hear(from, message, is_chief) {
                     self.link.send(from, answer);

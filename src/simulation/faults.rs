@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::transport::QuicConfig;
+
 pub use crate::faults::{Damage, Fault, FaultKind, SkipReason, SkippedFault, Trigger};
 
 /// The faults of a run.
@@ -15,7 +17,7 @@ pub struct Faults {
 
 impl Faults {
     /// The default of [`Faults::silence`].
-    pub const SILENCE: Duration = Duration::from_secs(1);
+    pub const SILENCE: Duration = QuicConfig::SILENCE;
 
     /// No faults.
     pub const fn none() -> Self {

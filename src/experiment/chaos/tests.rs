@@ -1,6 +1,7 @@
 //! What chaos draws and writes repeats; bugs that are put in on purpose are found.
 
 mod dates;
+mod evaluators;
 mod mended;
 mod own_values;
 
@@ -27,6 +28,8 @@ const SHORT: &str = r#"
     [cluster]
     ps = 2
     worker = 3
+    [network]
+    silence = "1s"
     [program]
     model = "count"
     [checkpoint]

@@ -154,7 +154,7 @@ fn a_chief_that_comes_back_is_watched_again_and_one_that_does_not_is_named() {
 
 #[test]
 fn one_that_is_cut_off_from_the_chief_for_long_ends_alone() {
-    let cut = "[network]\nrecovery = '1s'\n[[fault]]\nat = '500ms'\nfor = '20s'\n\
+    let cut = "[network]\nrecovery = '1s'\nsilence = '1s'\n[[fault]]\nat = '500ms'\nfor = '20s'\n\
                partition = ['evaluator:0', 'worker:0']\n";
     let recording = recorded(&small(cut));
     assert_eq!(recording.steps().map(|step| step.global_step).max(), Some(40));

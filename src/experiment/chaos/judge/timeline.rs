@@ -56,7 +56,8 @@ impl Timeline<'_> {
         })
     }
 
-    /// Whether a parameter server is asked to stop: all tasks end with it.
+    /// Whether a parameter server is asked to stop: all tasks end with it, and one that comes back
+    /// later may miss any of them.
     fn stops_all(&self) -> bool {
         self.has(|kind| matches!(kind, FaultKind::Stop { task, .. } if task.is_parameter_server()))
     }
@@ -322,7 +323,7 @@ impl Timeline<'_> {
             Code::Unwritable => self.has(is_full_disk) && saved.is_empty(),
             _ => false,
         };
-        let names_one = names_one || error.code.is_of_storage();
+        let names_one = names_one || error.code.is_of_storage() || self.stops_all();
         found.unless(names_one && is_excused, Promise::Explains, how);
     }
 

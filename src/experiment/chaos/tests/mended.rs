@@ -359,7 +359,7 @@ const MENDED_ELSEWHERE: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-const SOFTMAX: &str = r#"program={model="softmax",batch=8}"#;
+pub(super) const SOFTMAX: &str = r#"program={model="softmax",batch=8}"#;
 
 /// The run of that name in `scenario`, with these keys set, under `faults`.
 fn experiment(scenario: &str, settings: &[&str], run: &str, faults: &str) -> Experiment {
@@ -370,7 +370,7 @@ fn experiment(scenario: &str, settings: &[&str], run: &str, faults: &str) -> Exp
 }
 
 /// Tries `run` of `sims/chaos.toml`, with these keys set, under `faults`.
-fn try_again(seed: u64, settings: &[&str], run: &str, faults: &str) {
+pub(super) fn try_again(seed: u64, settings: &[&str], run: &str, faults: &str) {
     let chaos = include_str!("../../../../sims/chaos.toml");
     let experiment = experiment(chaos, settings, run, faults).seed(seed);
     let report = experiment.chaos(train, 0, |_, _| {}).unwrap();
@@ -435,25 +435,4 @@ fn a_parameter_server_that_was_cut_off_from_one_that_stops_ends_with_it_later() 
     let trials = experiment(chaos, &settings, "2-batch-sync", faults).trials().unwrap();
     let result = trials[0].simulate(&train).outcome.result;
     assert!(result.is_ok(), "no value of another training is left: {result:?}");
-}
-
-#[test]
-fn a_restore_waits_for_no_dead_evaluator() {
-    let folder = std::env::temp_dir().join(format!("trainyard-evaluator-{}", std::process::id()));
-    let directory = format!("checkpoint.directory={:?}", folder.display().to_string());
-    let faults = r#"[{ at = "60ms", crash = "evaluator:0" },
-                     { at = "150ms", crash = "ps:1", restart_after = "10ms" }]"#;
-    try_again(5, &["cluster.evaluator=1", &directory, SOFTMAX], "sync", faults);
-    let _it_may_never_have_been_made = std::fs::remove_dir_all(folder);
-}
-
-#[test]
-fn an_evaluator_ends_with_the_training_though_it_has_outlived_a_stop_of_a_parameter_server() {
-    let folder = std::env::temp_dir().join(format!("trainyard-stopped-{}", std::process::id()));
-    let directory = format!("checkpoint.directory={:?}", folder.display().to_string());
-    // No worker has begun to train before all are asked to stop, so that none says it leaves.
-    let faults = r#"[{ at = "0us", freeze = "ps:0", for = "100ms" },
-                     { at = "2939us", stop = "ps:1", restart_after = "500us" }]"#;
-    try_again(5, &["cluster.evaluator=1", &directory, SOFTMAX], "async", faults);
-    let _it_may_never_have_been_made = std::fs::remove_dir_all(folder);
 }
