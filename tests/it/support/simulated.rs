@@ -59,7 +59,8 @@ fn scenario(ps: u32, workers: u32) -> String {
     let ps = if ps > 0 { format!("ps = {ps}\n") } else { String::new() };
     format!(
         "seed = 7\n[cluster]\n{ps}worker = {workers}\n\
-         [network]\nlatency = \"1ns\"\nbandwidth = \"8000Gbps\"\nmessage_cost = \"0s\"\nsilence = \"1s\"\n\
+         [network]\nlatency = \"1ns\"\nbandwidth = \"8000Gbps\"\nmessage_cost = \"0s\"\n\
+         silence = \"1s\"\n\
          [program]\nmodel = \"null\"\nbatch = 8\noptimizer = {{ learning_rate = 0.1 }}\n\
          [stop]\nsteps = 100\n"
     )
