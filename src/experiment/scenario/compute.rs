@@ -148,6 +148,11 @@ pub(super) fn check_efficiency(
 }
 
 impl SpeedFile {
+    /// Whether it has all that a preset gives.
+    pub(super) fn has_rates(&self) -> bool {
+        self.rate.is_some() && self.memory.is_some()
+    }
+
     /// What it changes of a speed that is described already. A law takes the place of both laws.
     pub(super) fn read(
         self,
@@ -168,6 +173,12 @@ impl SpeedFile {
             "it already is the whole time of a step, which `straggler` can't multiply; remove one \
              of them"
                 .to_owned()
+        });
+        found.unless(self.preset.is_none() || !self.has_rates(), key("preset"), || {
+            format!(
+                "it gives nothing here, since `rate` and `memory` have values of their own; \
+                 remove these (`--unset {path}.rate --unset {path}.memory`), or the preset"
+            )
         });
         let rate = self.rate.or(self.preset.map(|preset| preset.rate));
         let memory = self.memory.or(self.preset.map(|preset| preset.memory));

@@ -96,7 +96,7 @@ impl GpusFile {
             preset.accelerator.as_ref()
         });
         let mut compute = self.compute;
-        compute.preset = compute.preset.or(self.preset);
+        compute.preset = compute.preset.or(self.preset.filter(|_| !compute.has_rates()));
         let speed = compute.read(&format!("{path}.compute"), found);
         let (own_host, own_peers) = links(preset);
         let mut link = |link: Option<LinkFile>, key: &str, own: Option<MemoryLink>| match link {

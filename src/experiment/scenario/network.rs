@@ -77,7 +77,8 @@ pub(super) fn network(
 ) -> NetworkSpec {
     file.compression.check("network.compression", found);
     let standard = NetworkSpec::default();
-    let bandwidth = own_bandwidth(file.bandwidth, file.preset).unwrap_or(standard.bandwidth);
+    let own = own_bandwidth((file.bandwidth, file.preset), "network", found);
+    let bandwidth = own.unwrap_or(standard.bandwidth);
     found.above_0(bandwidth.0, "network.bandwidth");
     let incast = file.incast.unwrap_or(standard.incast);
     found.unless(incast.is_finite() && incast >= 0.0, "network.incast", || {
@@ -100,11 +101,18 @@ pub(super) fn network(
     NetworkSpec { cards: named.cards(file.tasks), links: named.links(file.link), ..spec }
 }
 
-/// The rate that is given, or else that of the preset.
+/// The rate that is given, or that of the preset, in the section at `path`.
 fn own_bandwidth(
-    given: Option<BytesPerSecond>,
-    preset: Option<&Network>,
+    (given, preset): (Option<BytesPerSecond>, Option<&Network>),
+    path: &str,
+    found: &mut Mistakes,
 ) -> Option<BytesPerSecond> {
+    found.unless(given.is_none() || preset.is_none(), format!("{path}.preset"), || {
+        format!(
+            "it gives nothing here, since `bandwidth` has a value of its own; remove that \
+             (`--unset {path}.bandwidth`), or the preset"
+        )
+    });
     given.or(preset.map(|preset| preset.bandwidth))
 }
 
@@ -190,7 +198,7 @@ impl Named<'_> {
         }
         LinkSpeed {
             latency: file.latency.map(Duration::from),
-            bandwidth: own_bandwidth(file.bandwidth, file.preset),
+            bandwidth: own_bandwidth((file.bandwidth, file.preset), path, self.found),
         }
     }
 

@@ -262,6 +262,19 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_that_gives_nothing_is_refused_with_what_stands_in_its_way() {
+        let own = |text: &str| read(text).map(drop).map_err(|error| error.to_string());
+        let cluster = "[cluster]\nps = 1\nworker = 1\n[stop]\nsteps = 1\n";
+        let compute = "[compute]\npreset = 'epyc-7763'\nrate = '1GFLOP/s'\n";
+        own(&format!("{cluster}{compute}")).unwrap();
+        let error = own(&format!("{cluster}{compute}memory = '1GB/s'")).unwrap_err();
+        assert!(error.contains("--unset compute.rate --unset compute.memory"), "{error}");
+        let network = "[network]\npreset = '25gbe'\nbandwidth = '1Gbps'";
+        let error = own(&format!("{cluster}{network}")).unwrap_err();
+        assert!(error.contains("--unset network.bandwidth"), "{error}");
+    }
+
+    #[test]
     fn the_preset_of_an_accelerator_has_its_memory_and_links_too() {
         let own = "[gpus.worker]\npreset = 'h100'\ncount = 2\ncompute = { rate = '1TFLOP/s' }\n\
                    host = { latency = '1us' }";
