@@ -79,7 +79,7 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
         Command::Task(args) => task::run(args, quiet, &trainer),
         Command::Serve(args) => serve::run(args),
         Command::Launch(args) => launch::run(args, quiet, flags, &trainer),
-        Command::Calibrate(args) => calibrate::run(args),
+        Command::Calibrate(args) => calibrate::run(args, quiet),
         Command::Doctor(args) => doctor::run(args),
         Command::Status(args) => status::run(args),
         Command::Certs(args) => certs::run(&args.command),

@@ -20,14 +20,14 @@ use crate::say::say;
 const USELESS: f64 = 60.0;
 
 /// Runs the command.
-pub(super) fn run(args: &CalibrateArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &CalibrateArgs, quiet: bool) -> Result<ExitCode, Failure> {
     // Before the measurement, which takes a while; what is there stays until the end of it.
     let check =
         |path: &PathBuf| check_place(path).map_err(Failure::writing(path.display().to_string()));
     args.out.as_ref().map(check).transpose()?;
     let text = match (&args.cluster, &args.from[..]) {
-        (Some(cluster), _) => measure_cluster(args, cluster)?,
-        (None, []) => measure(&mut StopRequest::listen(None)?)?.to_toml(),
+        (Some(cluster), _) => measure_cluster(args, cluster, quiet)?,
+        (None, []) => measure(&mut StopRequest::listen(None)?, quiet)?.to_toml(),
         (None, folders) => {
             let laws = step_laws(folders, args.run.as_deref());
             laws_to_toml(&laws.map_err(ExperimentError::from)?)
@@ -77,18 +77,28 @@ fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
 
 /// Measures the tasks of the cluster in `file` and the ways between them; the sections of a
 /// scenario.
-fn measure_cluster(args: &CalibrateArgs, file: &Path) -> Result<String, Failure> {
+fn measure_cluster(args: &CalibrateArgs, file: &Path, quiet: bool) -> Result<String, Failure> {
     let cluster = read_cluster(file)?;
     let folder = args.certs.as_deref().expect("--cluster requires --certs");
     let certificates = Certificates::new(folder, &args.run_name);
-    let speed = calibrate_cluster(&cluster, &certificates, |what| say!("measuring: {what}"));
+    let speed = calibrate_cluster(&cluster, &certificates, |what| tell(what, quiet));
     Ok(speed?.to_toml())
 }
 
-/// Measures this machine, and tells on stderr what happens.
-pub(super) fn measure(stop: &mut StopRequest) -> Result<CalibratedMachine, Failure> {
+/// Says on stderr what is measured now, unless it is to be `quiet`.
+fn tell(what: &str, quiet: bool) {
+    if !quiet {
+        say!("measuring: {what}");
+    }
+}
+
+/// Measures this machine, and tells on stderr what happens, unless it is to be `quiet`.
+pub(super) fn measure(stop: &mut StopRequest, quiet: bool) -> Result<CalibratedMachine, Failure> {
     let program = std::env::current_exe().map_err(Failure::system("find this program"))?;
-    let calibration = calibrate(&program, |what| say!("measuring: {what}"), stop)?;
+    let calibration = calibrate(&program, |what| tell(what, quiet), stop)?;
+    if quiet {
+        return Ok(calibration);
+    }
     let (mean, greatest) = calibration.errors();
     let (spread, _) = calibration.spread();
     say!(

@@ -19,7 +19,8 @@ use crate::simulation::FaultKind;
 /// The number of timelines on processes that a core tries at a time, where the user does not say.
 const A_CORE: usize = 3;
 
-/// Simulates `seeds` timelines on each run. A promise that was broken is a bug of this program.
+/// Simulates `seeds` timelines on each run. A promise that was broken is a bug of this program. If
+/// it is asked to stop, it prints what came of those that were over.
 pub(super) fn run(
     args: &SimArgs,
     experiment: &Experiment,
@@ -28,12 +29,11 @@ pub(super) fn run(
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
     let counter = Progress::counter("timelines", quiet);
-    let report =
-        experiment.chaos(trainer, seeds, |run, total| counter.show(&run.run, run.tried, total))?;
+    let (stop, stopped) = listen()?;
+    let show = |run: &ChaosRun, total| counter.show(&run.run, run.tried, total);
+    let report = experiment.chaos_until(&stop, trainer, seeds, show)?;
     counter.finish();
-    check_tried(&report)?;
-    print("sim", &args.scenario, args.format.format(), &report)?;
-    Ok(exit_code(&report))
+    end(&stopped, "sim", (&args.scenario, args.format.format()), &report)
 }
 
 /// Launches `timelines` on each run. If it is asked to stop, it prints what came of those that were
@@ -58,12 +58,22 @@ pub(super) fn launch(
         counter.show(&run.run, run.tried, total);
     })?;
     counter.finish();
+    end(&stopped, "launch", (&args.scenario, args.format.format()), &report)
+}
+
+/// Prints `report`. The exit code is that of the request to stop, if one has `stopped` it.
+fn end(
+    stopped: &mpsc::Receiver<ExitCode>,
+    command: &str,
+    (scenario, format): (&ScenarioArgs, Format),
+    report: &ChaosReport,
+) -> Result<ExitCode, Failure> {
     let stopped = stopped.try_recv();
     if stopped.is_err() {
-        check_tried(&report)?;
+        check_tried(report)?;
     }
-    print("launch", &args.scenario, args.format.format(), &report)?;
-    Ok(stopped.unwrap_or(exit_code(&report)))
+    print(command, scenario, format, report)?;
+    Ok(stopped.unwrap_or(exit_code(report)))
 }
 
 /// Whether a full disk may be among the faults: of `trials`, or of `timelines` that are drawn.

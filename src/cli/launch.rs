@@ -49,7 +49,7 @@ pub(super) fn run(
     }
     let mut stop = StopRequest::listen(None)?;
     let predictor = match args.compare {
-        true => Some(predictor(args, &experiment, &mut stop)?),
+        true => Some(predictor(args, &experiment, &mut stop, quiet)?),
         false => None,
     };
     let mut launcher = launcher(args, quiet, flags, &experiment)?;
@@ -93,6 +93,7 @@ fn predictor(
     args: &LaunchArgs,
     experiment: &Experiment,
     stop: &mut StopRequest,
+    quiet: bool,
 ) -> Result<Predictor, Failure> {
     let mut experiment = experiment.clone();
     if let Some(path) = &args.calibration {
@@ -115,7 +116,7 @@ fn predictor(
         };
         experiment = experiment.set(&format!("calibration={name:?}"))?;
     }
-    Predictor::new(&experiment, tuning(args), || Ok(calibrate::measure(stop)?.machine))
+    Predictor::new(&experiment, tuning(args), || Ok(calibrate::measure(stop, quiet)?.machine))
 }
 
 /// The launch of an experiment's runs.

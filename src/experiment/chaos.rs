@@ -15,7 +15,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 
@@ -106,7 +107,22 @@ impl Experiment {
         seeds: u64,
         progress: impl Fn(&ChaosRun, u64) + Sync,
     ) -> Result<ChaosReport, ExperimentError> {
-        try_runs(&self.trials()?, &InSimulation(trainer), seeds, progress)
+        self.chaos_until(&Arc::default(), trainer, seeds, progress)
+    }
+
+    /// The same, until `stop` is true: the report is of the timelines that were over.
+    ///
+    /// # Errors
+    /// As [`Self::chaos`].
+    pub(crate) fn chaos_until(
+        &self,
+        stop: &Arc<AtomicBool>,
+        trainer: impl Trainer,
+        seeds: u64,
+        progress: impl Fn(&ChaosRun, u64) + Sync,
+    ) -> Result<ChaosReport, ExperimentError> {
+        let arena = InSimulation::new(trainer, Arc::clone(stop));
+        try_runs(&self.trials()?, &arena, seeds, progress)
     }
 }
 

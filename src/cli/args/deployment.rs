@@ -281,8 +281,8 @@ pub(crate) struct LaunchArgs {
     /// Launch each run under N drawn timelines of faults, after those of the scenario, and check
     /// what is promised of every training. With 0, only those of the scenario. Another `--seed`
     /// draws others. As in `launch sims/chaos_launched.toml --chaos 20 --jobs 6`.
-    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "out", "compare", "metrics",
-          "dashboard"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["seeds", "out", "record", "compare",
+          "metrics", "dashboard"])]
     pub(crate) chaos: Option<u64>,
 
     /// How many timelines are tried at a time. Default: three a core, since tasks that are lost are

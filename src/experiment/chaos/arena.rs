@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::super::{Simulated, Trainer, Trial};
@@ -62,10 +63,24 @@ impl Attempt {
 }
 
 /// The simulated world.
-pub(super) struct InSimulation<T>(pub(super) T);
+pub(super) struct InSimulation<T> {
+    trainer: T,
+    /// Whether the user has asked to stop.
+    stop: Arc<AtomicBool>,
+}
+
+impl<T> InSimulation<T> {
+    /// Trains with `trainer` until `stop` is true.
+    pub(super) fn new(trainer: T, stop: Arc<AtomicBool>) -> Self {
+        Self { trainer, stop }
+    }
+}
 
 impl<T: Trainer> Arena for InSimulation<T> {
     fn train(&self, trial: &Trial, faults: &[Fault], latest: Option<Time>) -> Option<Attempt> {
+        if self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
         let (store, mut trial) = (Memory::default(), trial.clone());
         if let Some(latest) = latest {
             let limit = latest.since(Time::ZERO) + Duration::from_secs(1);
@@ -74,7 +89,7 @@ impl<T: Trainer> Arena for InSimulation<T> {
         trial.cluster.faults.list = faults.to_vec();
         trial.keep_all_checkpoints(Arc::new(store.clone()));
         trial.draws_graph = false;
-        let Simulated { recording, outcome, .. } = trial.simulate(&self.0);
+        let Simulated { recording, outcome, .. } = trial.simulate(&self.trainer);
         Some(Attempt {
             ended: outcome.ended,
             failed: outcome.result.err(),

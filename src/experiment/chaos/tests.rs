@@ -5,6 +5,7 @@ mod evaluators;
 mod mended;
 mod own_values;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,6 +22,11 @@ use crate::units::Time;
 
 /// The number of drawn timelines that have one that is restored with messages under way.
 const RESTORES: u64 = 200;
+
+/// The simulated world, with the built-in trainer.
+fn in_simulation() -> InSimulation<impl Trainer> {
+    InSimulation::new(train, Arc::default())
+}
 
 /// A short training of three workers that counts its updates.
 const SHORT: &str = r#"
@@ -43,7 +49,7 @@ const SHORT: &str = r#"
 #[test]
 fn a_drawn_timeline_is_written_as_the_scenarios_key_and_repeats_by_its_seed() {
     let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
-    let arena = InSimulation(train);
+    let arena = in_simulation();
     let judge = Judge::new(&trials[0], &arena).unwrap().expect("nobody asks to stop");
     for seed in 0..50 {
         let drawn = draw::faults(&judge, seed);

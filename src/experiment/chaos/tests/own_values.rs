@@ -1,12 +1,11 @@
 //! A training may end with other weights where a worker's own values began anew, and only there.
 
-use crate::experiment::chaos::InSimulation;
+use super::in_simulation;
 use crate::experiment::chaos::arena::{Arena, Attempt};
 use crate::experiment::chaos::judge::{Breach, Judge, Promise};
 use crate::experiment::{Experiment, Trial};
 use crate::planted::{self, Bug};
 use crate::simulation::{Fault, FaultKind};
-use crate::training::train;
 use crate::units::Time;
 
 /// `worker:1` waits for the end of an exchange that is counted, and so can't say what it has when
@@ -75,18 +74,18 @@ fn promises(breaches: &[Breach]) -> Vec<Promise> {
 #[test]
 fn a_training_that_says_whose_own_values_its_checkpoint_lacked_may_end_with_other_weights() {
     let trial = trial(BEFORE_THE_ANSWER);
-    assert_eq!(judged(&trial, &InSimulation(train)), (Vec::new(), vec!["worker:1".to_owned()]));
-    let (breaches, _) = judged(&trial, &Concealing(InSimulation(train)));
+    assert_eq!(judged(&trial, &in_simulation()), (Vec::new(), vec!["worker:1".to_owned()]));
+    let (breaches, _) = judged(&trial, &Concealing(in_simulation()));
     assert!(promises(&breaches).contains(&Promise::Weights), "{breaches:?}");
 }
 
 #[test]
 fn a_training_that_went_back_to_a_whole_checkpoint_is_held_to_the_weights() {
     let trial = trial(WHOLE);
-    assert_eq!(judged(&trial, &InSimulation(train)), (Vec::new(), Vec::new()));
+    assert_eq!(judged(&trial, &in_simulation()), (Vec::new(), Vec::new()));
     planted::plant(Some(Bug::ForgetsOwnValues));
-    let (said, anew) = judged(&trial, &InSimulation(train));
-    let (unsaid, _) = judged(&trial, &Concealing(InSimulation(train)));
+    let (said, anew) = judged(&trial, &in_simulation());
+    let (unsaid, _) = judged(&trial, &Concealing(in_simulation()));
     planted::plant(None);
     assert_eq!(anew.len(), 3, "{anew:?}");
     assert_eq!(promises(&said), [Promise::Checkpoints; 3], "{said:?}");
