@@ -28,7 +28,7 @@ use held::{Held, Memory};
 pub(crate) use memory::SimulationLimit;
 pub use memory::{OutOfMemory, set_memory_limit};
 pub(crate) use memory::{memory_of_machine, within_memory};
-pub(crate) use shape::MAX_RANK;
+pub(crate) use shape::{MAX_ELEMENTS, MAX_RANK};
 pub use shape::{PartialShape, Shape, ShapeError};
 
 /// An n-dimensional array, row-major and contiguous. Immutable while shared; cheap to clone.

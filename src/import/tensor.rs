@@ -7,12 +7,10 @@ use half::bf16;
 
 use super::error::NodeProblem;
 use super::wire::{TensorProto, TensorShapeProto};
-use crate::tensor::{DType, Element, PartialShape, Shape, Tensor, TensorError, within_memory};
+use crate::tensor::{
+    DType, Element, MAX_ELEMENTS, MAX_RANK, PartialShape, Shape, Tensor, TensorError, within_memory,
+};
 
-/// The most dimensions that a shape has here.
-const MAX_RANK: usize = 6;
-/// The most elements of a shape whose dimensions are known: more than any memory holds.
-const MAX_ELEMENTS: usize = 1 << 40;
 /// The most elements by which the constants of a graph are expanded, all together: a constant of a
 /// few bytes repeats its last value as often as it likes.
 pub(super) const MOST_REPEATED: usize = 1 << 26;
@@ -51,7 +49,7 @@ pub(super) fn shape(proto: &TensorShapeProto) -> Result<PartialShape, NodeProble
 pub(super) fn partial_shape(dims: &[i64]) -> Result<PartialShape, NodeProblem> {
     let wrong = |what: &str| NodeProblem::unsupported(format!("{what} in the shape {dims:?}"));
     if dims.len() > MAX_RANK {
-        return Err(wrong("more than 6 dimensions"));
+        return Err(wrong(&format!("more than {MAX_RANK} dimensions")));
     }
     let dim = |dim: &i64| match *dim {
         -1 => Ok(None),

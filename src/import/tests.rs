@@ -183,6 +183,7 @@ fn wrong_graphs_are_refused_with_what_is_wrong() {
     assert_refused(vec![node("Const", "c", &[])], &["node `c`", "`value` must be a tensor"]);
     assert_refused(vec![placeholder("x", &[-2])], &["node `x`", "negative"]);
     assert_refused(vec![placeholder("x", &[1 << 40, 1 << 40])], &["node `x`", "too many"]);
+    assert_refused(vec![placeholder("x", &[1 << 24, (1 << 24) + 1])], &["node `x`", "too many"]);
     assert_refused(vec![placeholder("x", &[1; 9])], &["node `x`", "dimensions"]);
     assert_refused(vec![placeholder("x y", &[1])], &["node `x y`", "illegal name"]);
     let tensor =

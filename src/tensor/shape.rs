@@ -10,7 +10,7 @@ use super::DType;
 pub(crate) const MAX_RANK: usize = 6;
 /// The most elements that a shape from outside can have, dimensions of 0 counted as 1: more than
 /// any memory holds, and few enough that no size in bytes overflows.
-const MAX_ELEMENTS: usize = 1 << 48;
+pub(crate) const MAX_ELEMENTS: usize = 1 << 48;
 
 /// The error that a list of dimensions from outside is not a shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
