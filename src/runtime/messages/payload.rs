@@ -12,6 +12,7 @@ use crate::graph::Op;
 use crate::runtime::own_values::OwnValuesAnswer;
 use crate::tensor::Tensor;
 use crate::transport::Payload;
+use crate::transport::wire::TENSOR_HEADER;
 use crate::units::Bytes;
 
 /// The most devices of a task that one message has values for.
@@ -19,8 +20,6 @@ const MAX_DEVICES: usize = 1 << 12;
 
 /// The part of a message outside its tensors: kind, ids, lengths \[bytes\].
 const MESSAGE_HEADER: u64 = 32;
-/// The header before a tensor's values: element type, shape, length \[bytes\].
-const TENSOR_HEADER: u64 = 32;
 /// The size of a crossing edge's id \[bytes\].
 const CROSSING_SIZE: u64 = 8;
 /// The size of a partition's handle \[bytes\].
@@ -239,7 +238,7 @@ fn operation_size(op: &Op) -> u64 {
 }
 
 fn tensor_size(tensor: &Tensor) -> u64 {
-    TENSOR_HEADER + tensor.byte_len() as u64
+    (TENSOR_HEADER + tensor.byte_len()) as u64
 }
 
 impl SentValue {
