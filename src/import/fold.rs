@@ -5,7 +5,7 @@ mod arithmetic;
 mod arrays;
 mod broadcast;
 
-use super::known::{Element, Known};
+use super::known::{Element, Known, MOST};
 use super::node::Node;
 use super::tensor::dtype;
 use super::value::Value;
@@ -19,9 +19,6 @@ use arrays::{
 use broadcast::{broadcast_args, broadcast_gradient_args};
 
 pub(super) use broadcast::depends_on_the_step;
-
-/// The most integers in the result of a fold.
-const MOST: i64 = 256;
 
 /// The outputs of `node`, if it computes with integers that are known or belong to a shape.
 pub(super) fn fold(node: &Node<'_>) -> Option<Vec<Known>> {
@@ -52,7 +49,7 @@ fn fits(known: &Known) -> bool {
     let dims: Vec<Option<usize>> = known.dims.iter().copied().map(Some).collect();
     let shape = PartialShape::checked(&dims).and_then(|shape| shape.known());
     shape.is_some_and(|shape| shape.elements() == known.elements.len())
-        && known.elements.len() as i64 <= MOST
+        && known.elements.len() <= MOST
 }
 
 /// Whether operations of this kind are computed by the importer alone.
@@ -132,7 +129,7 @@ fn one(node: &Node<'_>, inputs: &[&Known]) -> Option<Known> {
                 .iter()
                 .map(|dim| usize::try_from(*dim).ok())
                 .collect::<Option<Vec<_>>>()?;
-            let elements = (count <= MOST).then(|| vec![one; count as usize])?;
+            let elements = (count <= MOST as i64).then(|| vec![one; count as usize])?;
             Some(Known { dtype: value.dtype, dims, elements, like: None })
         }
         ("Prod", [x, axes]) => reduce(node, x, axes, product),

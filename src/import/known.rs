@@ -8,8 +8,8 @@ use crate::graph::{Graph, GraphError, Name, NewOperation, Op, Output, Subscript}
 use crate::operations::{Array, Binary, Cast};
 use crate::tensor::{DType, Tensor};
 
-/// The most elements that are followed one by one.
-const MOST: usize = 256;
+/// The most integers that are followed one by one: those of a constant, or of a fold's result.
+pub(super) const MOST: usize = 256;
 
 /// One integer.
 #[derive(Clone, Debug)]

@@ -91,7 +91,7 @@ pub(super) fn concat(parts: &[&Known], axis: &Known) -> Option<Known> {
     let is_alike = |part: &&Known| part.dims.len() == dims.len();
     let count = dims.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim))?;
     let given: usize = parts.iter().map(|part| part.elements.len()).sum();
-    if count != given || count as i64 > MOST || !parts.iter().all(is_alike) {
+    if count != given || count > MOST || !parts.iter().all(is_alike) {
         return None;
     }
     // Without elements, the axes before this one may be of any size.
@@ -125,7 +125,7 @@ pub(super) fn range(start: &Known, limit: &Known, delta: &Known) -> Option<Known
     let (start, limit, step) = (start?, limit?, step?);
     let span = i128::from(limit) - i128::from(start);
     let count = if step == 0 { return None } else { (span / i128::from(step)).max(-1) };
-    if count > i128::from(MOST) {
+    if count > MOST as i128 {
         return None;
     }
     if span.signum() == -i128::from(step.signum()) {
@@ -152,7 +152,8 @@ pub(super) fn stitch(parts: &[&Known]) -> Option<Known> {
     let last = |i: i64| {
         placed.iter().rev().find(|(index, _)| *index == i).map(|(_, element)| element.clone())
     };
-    let elements = (count <= MOST).then(|| (0..count).map(last).collect::<Option<Vec<_>>>())??;
+    let elements =
+        (count <= MOST as i64).then(|| (0..count).map(last).collect::<Option<Vec<_>>>())??;
     Some(Known::vector(values.first()?.dtype, elements))
 }
 
