@@ -48,6 +48,10 @@ use snapshots::Snapshots;
 use trainings::Trainings;
 use updating::Updates;
 
+/// The most trainings that take turns for which something is kept: their last steps (`done`), and
+/// what they have read (`snapshots`). The one whose turn is longest ago is forgotten first.
+const TRAININGS: usize = 64;
+
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
     link: Link,

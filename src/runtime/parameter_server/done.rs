@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
+use super::TRAININGS;
 use crate::cluster::LocalDevice;
 use crate::runtime::state::{Taken, Ticket};
 use crate::transport::PeerId;
 
-/// The most trainings of one owner that are remembered. If more of them take turns, the one that
-/// was noted longest ago is forgotten, and a step of it that is then taken again is done twice.
-const TRAININGS: usize = 64;
 /// The most owners that are remembered for each task whose master orders their steps: the programs
 /// that share a master, those that have gone and the task's earlier lives included. The one that
 /// was noted longest ago is forgotten first. With one training each, they take some 150 KB for a
@@ -42,7 +40,8 @@ type Owners<T> = Vec<(Owner, LastSteps<T>)>;
 struct LastSteps<T> {
     /// The number of its last note.
     noted: u64,
-    /// The training that was noted last is at the end.
+    /// The training that was noted last is at the end. Of more than [`TRAININGS`], a step of one
+    /// that is forgotten is done twice if it is taken again.
     last: SmallVec<[Last<T>; 1]>,
 }
 

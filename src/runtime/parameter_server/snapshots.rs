@@ -6,12 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::graph::Replica;
 use crate::tensor::Tensor;
 
+use super::TRAININGS;
 use crate::runtime::messages::Origin;
 use crate::runtime::state::VariableId;
-
-/// For so many trainings through one master, the value that each last read of a variable is kept.
-/// Of more, the value that was read longest ago goes: the gradient from it is applied uncorrected.
-const TRAININGS: usize = 64;
 
 /// The value of each variable that the steps of each training last read. It is a reference: the
 /// variable's next update leaves it as it is and goes into a copy.
@@ -19,7 +16,8 @@ const TRAININGS: usize = 64;
 pub(super) struct Snapshots {
     /// The masters whose steps belong to such a training.
     masters: BTreeSet<u64>,
-    /// By master and variable: what its trainings have read; the last one to read is at the end.
+    /// By master and variable: what its trainings have read; the last one to read is at the end. Of
+    /// more than [`TRAININGS`], the gradient of one that is forgotten is applied uncorrected.
     read: BTreeMap<(u64, VariableId), Vec<Read>>,
 }
 
