@@ -23,6 +23,7 @@ mod compute;
 mod devices;
 mod error;
 mod gathered;
+mod incarnation;
 mod inquiry;
 mod link;
 mod log_limit;

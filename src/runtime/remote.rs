@@ -18,7 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::{Actor, ActorContext, Context};
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::clock::Clock;
 use crate::graph::GraphDef;
@@ -26,6 +25,7 @@ use crate::transport::{Loss, PeerId, Transport};
 use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result, no_session};
+use crate::runtime::incarnation::Living;
 use crate::runtime::inquiry::Asked;
 use crate::runtime::mail::{MasterMail, ResetContainers, RunStep};
 use crate::runtime::mailbox::{Address, Receive};
@@ -85,9 +85,8 @@ impl RemoteMaster {
         stop_requested: &Rc<Cell<bool>>,
     ) -> Self {
         let local = transport.peers().name(transport.peers().local());
-        let id = format!("{local} {} {} client", clock.now().0, clock.birth());
         Self {
-            id: xxh3_64(id.as_bytes()),
+            id: Living::Client.id(&local, &*clock),
             transport,
             clock,
             own,

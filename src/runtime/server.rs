@@ -10,8 +10,6 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::Duration;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
@@ -21,6 +19,7 @@ use crate::runtime::compression::Encoding;
 use crate::runtime::compute::ComputeModel;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result, stopped};
+use crate::runtime::incarnation::Living;
 use crate::runtime::inquiry::Inquiry;
 use crate::runtime::link::{Actors, Link};
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
@@ -129,9 +128,7 @@ impl Server {
         let actors = Rc::new(Actors::new(access, training));
         let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport), world.encoding);
         let devices = world.devices.of_cluster(&def.cluster);
-        let id = xxh3_64(
-            format!("{} {} {}", def.task, world.clock.now().0, world.clock.birth()).as_bytes(),
-        );
+        let id = Living::Master.id(&def.task, &*world.clock);
         actors.access.own(id, world.transport.peers().local());
         let world_of = || (Rc::clone(&world.clock), world.devices.clone());
         let master = Master::new(link(), Rc::clone(&world.clock), id, devices);
