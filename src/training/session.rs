@@ -221,9 +221,9 @@ impl Session {
         Ok(step.request)
     }
 
-    /// The master's answer, once it comes.
-    async fn answered(&self, answer: Answer<Result<StepDone>>) -> Result<StepDone> {
-        answer.await.unwrap_or_else(|| Err(stopped().on(self.target.task())))
+    /// The result of a step that the master has answered; none has come if its server stopped.
+    fn answered(&self, answer: Option<Result<StepDone>>) -> Result<StepDone> {
+        answer.unwrap_or_else(|| Err(stopped().on(self.target.task())))
     }
 
     fn send(&self, run: RunStep) {

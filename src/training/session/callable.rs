@@ -64,7 +64,7 @@ impl Callable<'_> {
             reads_ahead: false,
             reply: answer.reply(),
         });
-        let done = session.answered(answer).await?;
+        let done = session.answered(answer.await)?;
         let (values, edges) = (done.fetches, self.edges.clone());
         let graph = session.graph.clone();
         Ok(Fetched { graph, values, edges, metadata: RunMetadata::default() })

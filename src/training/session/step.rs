@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::graph::{Graph, Output, Target};
 use crate::partition::Request;
-use crate::runtime::{Answer, Code, Error, Origin, Result, StepDone, Values, stopped};
+use crate::runtime::{Answer, Code, Error, Origin, Result, StepDone, Values};
 use crate::tensor::Tensor;
 
 use super::super::fetched::{Edges, Fetched};
@@ -220,6 +220,6 @@ impl Future for Running<'_> {
             return Poll::Pending;
         };
         session.spare.borrow_mut().push((request, answer));
-        Poll::Ready(done.unwrap_or_else(|| Err(stopped().on(session.target.task()))))
+        Poll::Ready(session.answered(done))
     }
 }
