@@ -71,6 +71,15 @@ pub(super) fn constants(given: &mut Parameters, [beta1, beta2, epsilon]: [f32; 3
     ]
 }
 
+/// As [`constants`], with the weight decay of the rules that have one as the last.
+pub(super) fn constants_and_decay(
+    given: &mut Parameters,
+    [beta1, beta2, epsilon, weight_decay]: [f32; 4],
+) -> [f32; 4] {
+    let [beta1, beta2, epsilon] = constants(given, [beta1, beta2, epsilon]);
+    [beta1, beta2, epsilon, given.number("weight_decay", weight_decay, Range::AtLeast0)]
+}
+
 /// The slots of Adam, and of the rules built on it.
 pub(super) fn moments_and_powers(names: [&'static str; 2], beta1: f32, beta2: f32) -> Vec<Slot> {
     let [first, second] = names.map(|name| Slot::like_variable(name, 0.0));

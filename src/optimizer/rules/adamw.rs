@@ -1,8 +1,8 @@
 //! Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019).
 
 use super::Rated;
-use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
-use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use super::adam::{AdamStep, constants_and_decay, moments_and_powers, with_adams_constants};
+use crate::graph::{LearningRate, Parameters, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::update::ElementUpdate;
 
 /// As [`AdamRule`](super::AdamRule), and `v -= lr·λ·v`, which does not depend on the gradient
@@ -35,8 +35,8 @@ impl Rule for AdamWRule {
     }
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
-        let [beta1, beta2, epsilon] = constants(given, [self.beta1, self.beta2, self.epsilon]);
-        let weight_decay = given.number("weight_decay", self.weight_decay, Range::AtLeast0);
+        let own = [self.beta1, self.beta2, self.epsilon, self.weight_decay];
+        let [beta1, beta2, epsilon, weight_decay] = constants_and_decay(given, own);
         Self { beta1, beta2, epsilon, weight_decay }.into()
     }
 

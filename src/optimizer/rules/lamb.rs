@@ -1,9 +1,9 @@
 //! LAMB (You et al. 2020): a direction like Adam's, scaled to the length of the variable.
 
 use super::Rated;
-use super::adam::{AdamStep, constants, moments_and_powers, with_adams_constants};
+use super::adam::{AdamStep, constants_and_decay, moments_and_powers, with_adams_constants};
 use super::gradient_descent::Descent;
-use crate::graph::{LearningRate, Parameters, Range, Rule, RuleState, Slot, UpdateRule};
+use crate::graph::{LearningRate, Parameters, Rule, RuleState, Slot, UpdateRule};
 use crate::kernels::reduce::sum_of_squares;
 use crate::kernels::update::{ElementUpdate, update_elements};
 
@@ -39,8 +39,8 @@ impl Rule for LambRule {
     }
 
     fn parameters(&self, given: &mut Parameters) -> UpdateRule {
-        let [beta1, beta2, epsilon] = constants(given, [self.beta1, self.beta2, self.epsilon]);
-        let weight_decay = given.number("weight_decay", self.weight_decay, Range::AtLeast0);
+        let own = [self.beta1, self.beta2, self.epsilon, self.weight_decay];
+        let [beta1, beta2, epsilon, weight_decay] = constants_and_decay(given, own);
         Self { beta1, beta2, epsilon, weight_decay }.into()
     }
 
