@@ -135,6 +135,14 @@ macro_rules! listed {
     (@name $one:ident $name:literal) => { $name };
 }
 
+/// Appends formatted text to a `String`, which can't fail: there is no error for anybody to handle.
+macro_rules! append {
+    ($text:expr, $($words:tt)+) => {{
+        use std::fmt::Write as _;
+        $text.write_fmt(format_args!($($words)+)).expect("a string takes all");
+    }};
+}
+
 pub mod checkpoint;
 mod cli;
 pub mod clock;

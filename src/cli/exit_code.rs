@@ -1,7 +1,5 @@
 //! The exit codes for the help.
 
-use std::fmt::Write;
-
 use crate::deployment::ExitCode;
 
 /// The codes, for `--help`.
@@ -9,7 +7,7 @@ pub(crate) fn help() -> String {
     let first = ExitCode::FIRST_FOR_A_RESTART;
     let mut help = format!("Exit codes ({first} and above: start it again):");
     for (code, meaning) in ExitCode::ALL {
-        write!(help, "\n  {:>3}  {meaning}", code as u8).expect("a string can be written to");
+        append!(help, "\n  {:>3}  {meaning}", code as u8);
     }
     help
 }

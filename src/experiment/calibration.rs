@@ -14,7 +14,6 @@ mod messages;
 mod noise;
 mod runs;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -133,9 +132,9 @@ impl CalibratedMachine {
             self.machine.cores
         );
         for CalibrationRun { name, step, range: [least, most], ratio } in &self.runs {
-            let _writing_to_a_string_never_fails = writeln!(
+            append!(
                 text,
-                "#   {name}: {:.1} us measured ({:.1} to {:.1}), {:+.1} %",
+                "#   {name}: {:.1} us measured ({:.1} to {:.1}), {:+.1} %\n",
                 step * 1e6,
                 least * 1e6,
                 most * 1e6,

@@ -3,7 +3,6 @@
 mod courses;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::plot::{Line, Plot, Point, escape};
@@ -77,11 +76,11 @@ pub(super) fn grid(what: &str, rows: &[Vec<String>]) -> String {
         html += "<tr>";
         for (column, cell) in row.iter().enumerate() {
             let cell = escape(cell);
-            let _ = match (at, column) {
-                (0, _) => write!(html, "<th scope=\"col\">{cell}</th>"),
-                (_, 0) => write!(html, "<th scope=\"row\">{cell}</th>"),
-                _ => write!(html, "<td>{cell}</td>"),
-            };
+            match (at, column) {
+                (0, _) => append!(html, "<th scope=\"col\">{cell}</th>"),
+                (_, 0) => append!(html, "<th scope=\"row\">{cell}</th>"),
+                _ => append!(html, "<td>{cell}</td>"),
+            }
         }
         html += "</tr>\n";
     }
@@ -97,21 +96,22 @@ fn time(report: &Report) -> String {
         let (bar, words) = causes(path);
         let details = [parts(path, &run.name), busy(run)].concat();
         let (name, limit) = (escape(&run.name), escape(&limit));
-        let _ = match report.runs.len() <= FEW_RUNS {
-            true => {
-                writeln!(html, "<h3>{name}</h3>\n<p>The run is {limit}.</p>\n{bar}{words}{details}")
-            }
-            // A run with another seed, mostly much like the first.
-            false if !is_first => writeln!(
+        match report.runs.len() <= FEW_RUNS {
+            true => append!(
                 html,
-                "<details><summary>{name} is {limit}</summary>\n{bar}{words}{details}</details>"
+                "<h3>{name}</h3>\n<p>The run is {limit}.</p>\n{bar}{words}{details}\n"
             ),
-            false => writeln!(
+            // A run with another seed, mostly much like the first.
+            false if !is_first => append!(
+                html,
+                "<details><summary>{name} is {limit}</summary>\n{bar}{words}{details}</details>\n"
+            ),
+            false => append!(
                 html,
                 "<h3>{name}</h3>\n{bar}<details><summary>It is {limit}</summary>\n\
-                 {words}{details}</details>"
+                 {words}{details}</details>\n"
             ),
-        };
+        }
     }
     match html.is_empty() {
         true => html,
@@ -127,13 +127,12 @@ fn causes(path: &CriticalPath) -> (String, String) {
     for (cause, share) in &ranked {
         let (name, percent) = (escape(cause.name()), 100.0 * share);
         let style = *cause as usize;
-        let _ = write!(
+        append!(
             bar,
             "<span class=\"b{style}\" style=\"width:{percent:.2}%\" \
              title=\"{name}: {percent:.1} %\"></span>"
         );
-        let _ =
-            writeln!(words, "<li><span class=\"key b{style}\"></span>{percent:.1} % {name}</li>");
+        append!(words, "<li><span class=\"key b{style}\"></span>{percent:.1} % {name}</li>\n");
     }
     (
         format!("<div class=\"bar\" aria-hidden=\"true\">{bar}</div>\n"),
@@ -214,7 +213,7 @@ fn swept(report: &Report) -> String {
 pub(super) fn origin(command: &[String], version: &str, settings: &serde_json::Value) -> String {
     let mut html = "<h2>Where it comes from</h2>\n".to_owned();
     if !command.is_empty() {
-        let _ = writeln!(html, "<pre>{}</pre>", escape(&shell::typed(command)));
+        append!(html, "<pre>{}</pre>\n", escape(&shell::typed(command)));
     }
     let settings = serde_json::to_string_pretty(settings).unwrap_or_default();
     html + &format!(

@@ -1,7 +1,5 @@
 //! Line plots as SVG: readable in black and white, in light and dark, with the numbers beside them.
 
-use std::fmt::Write;
-
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 64.0;
@@ -93,10 +91,10 @@ impl Plot {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for tick in y.ticks() {
             let at = y.at(tick, bottom, TOP);
-            let _ = writeln!(
+            append!(
                 svg,
                 "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right}\" y2=\"{at:.1}\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
                 LEFT - 6.0,
                 at + 4.0,
                 number(tick)
@@ -104,19 +102,19 @@ impl Plot {
         }
         for tick in x.ticks() {
             let at = x.at(tick, LEFT, right);
-            let _ = writeln!(
+            append!(
                 svg,
                 "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{TOP}\" x2=\"{at:.1}\" y2=\"{bottom}\"/>\
-                 <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                 <text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
                 bottom + 16.0,
                 number(tick)
             );
         }
         let middle = (LEFT + right) / 2.0;
-        let _ = writeln!(
+        append!(
             svg,
             "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text x=\"2\" y=\"{:.1}\">{}</text>",
+             <text x=\"2\" y=\"{:.1}\">{}</text>\n",
             HEIGHT - 8.0,
             escape(self.x),
             TOP - 14.0,
@@ -145,9 +143,9 @@ impl Plot {
         let mut rows = String::new();
         for Line { name, points, .. } in &self.lines {
             for (x, y) in thinned(points, MARKS) {
-                let _ = writeln!(
+                append!(
                     rows,
-                    "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>",
+                    "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td></tr>\n",
                     escape(name),
                     number(x),
                     number(y)
@@ -178,7 +176,7 @@ fn draw_line(svg: &mut String, line: &Line, points: &[Point], (x, y): (Range, Ra
             .enumerate()
             .map(|(at, (x, y))| format!("{}{x:.1} {y:.1}", if at == 0 { 'M' } else { 'L' }))
             .collect();
-        let _ = writeln!(svg, "<path class=\"line s{}\" d=\"{path}\"/>", style % STYLES);
+        append!(svg, "<path class=\"line s{}\" d=\"{path}\"/>\n", style % STYLES);
     }
     for point in thinned(points, MARKS) {
         let told = format!("{name}: {} at {}", number(point.1), number(point.0));

@@ -1,7 +1,6 @@
 //! The timeline of a stretch of steps as a drawing: a line for each part of each task.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde::Deserialize;
 
@@ -113,10 +112,10 @@ impl Timeline {
         for (quarter, share) in [0.0, 0.25, 0.5, 0.75, 1.0].into_iter().enumerate() {
             let (x, time) = (LEFT + share * (WIDTH - LEFT), begin + share * (end - begin));
             let anchor = if quarter == 4 { "end" } else { "start" };
-            let _ = writeln!(
+            append!(
                 svg,
                 "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{height}\"/>\
-                 <text x=\"{x:.1}\" y=\"16\" text-anchor=\"{anchor}\">{:.3} ms</text>",
+                 <text x=\"{x:.1}\" y=\"16\" text-anchor=\"{anchor}\">{:.3} ms</text>\n",
                 time / 1e3
             );
         }
@@ -140,11 +139,11 @@ impl Line {
     fn draw(&self, svg: &mut String, (y, is_first): (f64, bool), across: impl Fn(f64) -> f64) {
         if is_first {
             let task = escape(&self.task);
-            let _ = write!(svg, "<text class=\"task\" x=\"0\" y=\"{:.1}\">{task}</text>", y + 11.0);
+            append!(svg, "<text class=\"task\" x=\"0\" y=\"{:.1}\">{task}</text>", y + 11.0);
         }
-        let _ = writeln!(
+        append!(
             svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
             LEFT - 6.0,
             y + 11.0,
             escape(&self.part)
@@ -156,10 +155,10 @@ impl Line {
         };
         for Slice { at, length, name } in &self.slices {
             let (x, end) = (across(*at), across(at + length));
-            let _ = writeln!(
+            append!(
                 svg,
                 "<rect{kind} x=\"{x:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\">\
-                 <title>{} {}: {}, {length:.3} us</title></rect>",
+                 <title>{} {}: {}, {length:.3} us</title></rect>\n",
                 y + 1.5,
                 (end - x).max(0.3),
                 ROW - 3.0,

@@ -1,23 +1,20 @@
 //! A partitioned graph in the language of Graphviz: a cluster for each task, dashed control edges,
 //! and the bytes of each value sent between tasks.
 
-use std::fmt::Write;
-
 use super::drawing::Drawing;
 use crate::say::escaped;
 
 /// The `digraph`.
 pub(super) fn render(drawing: &Drawing) -> String {
     let mut dot = format!("digraph {} {{\n  node [shape=box];\n", quoted(&drawing.title));
-    let mut write = |line: String| writeln!(dot, "{line}").expect("a string takes all");
     for (i, part) in drawing.parts.iter().enumerate() {
-        write(format!("  subgraph cluster_{i} {{\n    label={};", quoted(&part.task)));
+        append!(dot, "  subgraph cluster_{i} {{\n    label={};\n", quoted(&part.task));
         for node in &part.nodes {
             let types: Vec<String> = node.types.iter().map(ToString::to_string).collect();
             let label = quoted(&format!("{}\n{} {}", node.name, node.kind, types.join(", ")));
-            write(format!("    {} [label={label}];", quoted(&node.name)));
+            append!(dot, "    {} [label={label}];\n", quoted(&node.name));
         }
-        write("  }".to_owned());
+        dot += "  }\n";
     }
     for arrow in &drawing.arrows {
         let style = if arrow.is_control { "style=dashed" } else { "style=solid" };
@@ -26,9 +23,9 @@ pub(super) fn render(drawing: &Drawing) -> String {
             .as_ref()
             .map(|label| format!(", label={}", quoted(label)))
             .unwrap_or_default();
-        write(format!("  {} -> {} [{style}{label}];", quoted(&arrow.from), quoted(&arrow.to)));
+        append!(dot, "  {} -> {} [{style}{label}];\n", quoted(&arrow.from), quoted(&arrow.to));
     }
-    write("}".to_owned());
+    dot += "}\n";
     dot
 }
 

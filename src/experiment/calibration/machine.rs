@@ -1,7 +1,6 @@
 //! A machine, as the simulation models it: what its kernels, its messages and its threads cost.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -183,7 +182,7 @@ impl Machine {
             ("lanes", format!("{{ threads = {threads}, speed_up = {speed_up:.4} }}"))
         };
         for (key, value) in lines.into_iter().chain(self.lanes.map(lanes)) {
-            let _writing_to_a_string_never_fails = writeln!(text, "{key} = {value}");
+            append!(text, "{key} = {value}\n");
         }
         text
     }

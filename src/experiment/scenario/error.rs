@@ -165,7 +165,8 @@ impl ScenarioError {
                 Some(rest) => format!("run[{index}]{rest}"),
                 None if is_own(&mistake.path) => format!("run[{index}].set.{}", mistake.path),
                 None => {
-                    mistake.text += &format!(
+                    append!(
+                        mistake.text,
                         "; this is so in run[{index}], whose `set` changes only the keys that it \
                          names: its `unset` removes others"
                     );

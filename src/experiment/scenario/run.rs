@@ -99,7 +99,7 @@ impl RunSpec {
     pub fn how(&self) -> String {
         let mut how = self.mode.to_string();
         if self.compression != Compression::None {
-            how += &format!(", {}", self.compression);
+            append!(how, ", {}", self.compression);
         }
         how
     }

@@ -1,6 +1,5 @@
 //! A plan as one page for a browser, which needs no network.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::knee::knees;
@@ -20,18 +19,18 @@ impl Plan {
         let knees = list(self.knees(&candidates).iter().map(super::Knee::render));
         let mut body = format!("<h2>Answers</h2>\n{answers}");
         if !knees.is_empty() {
-            let _ = write!(body, "<h2>Where more stops paying</h2>\n{knees}");
+            append!(body, "<h2>Where more stops paying</h2>\n{knees}");
         }
         let plots = [front(&candidates).render(0), curves(&candidates)].concat();
         if !plots.is_empty() {
-            let _ = write!(body, "<div class=\"plots\">\n{plots}</div>\n");
+            append!(body, "<div class=\"plots\">\n{plots}</div>\n");
         }
         let note = match self.question.currency {
             Some(_) => "<p>* no other is both faster and cheaper.</p>\n",
             None => "",
         };
         let table = grid("the candidates", &self.rows(&candidates));
-        let _ = write!(body, "<h2>All candidates</h2>\n{table}{note}");
+        append!(body, "<h2>All candidates</h2>\n{table}{note}");
         body += &origin(&self.command, &self.trainyard, &self.settings);
         document(&format!("{}: a plan", self.scenario), &self.title(), &body, out)
     }

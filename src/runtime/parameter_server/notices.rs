@@ -136,7 +136,7 @@ impl ParameterServer {
         let more = waits.len().saturating_sub(NAMED);
         let mut what = waits[..waits.len() - more].join(", ");
         if more > 0 {
-            what += &format!(" and {more} more");
+            append!(what, " and {more} more");
         }
         Some(what)
     }

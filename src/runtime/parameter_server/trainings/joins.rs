@@ -283,7 +283,7 @@ impl Trainings {
             let mut what = format!("{} of {workers} {TO_LEAVE}", self.members.live(*workers));
             let absent = self.never_came(*workers);
             if !absent.is_empty() {
-                what += &format!(", of which {} never came", absent.join(", "));
+                append!(what, ", of which {} never came", absent.join(", "));
             }
             Waiting { who: who.to_owned(), what }
         })
