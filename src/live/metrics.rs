@@ -1,7 +1,7 @@
 //! The numbers of a board in the text format of Prometheus, version 0.0.4.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 
 use super::board::{Board, Shown};
 use super::snapshot::{Counts, STALENESS, STEP_SECONDS, Snapshot};
@@ -13,9 +13,8 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 impl Board {
     /// All numbers, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
-        let shown = self.shown();
         let mut text = String::new();
-        write(&shown, &mut text).expect("a text can be written");
+        write(&self.shown(), &mut text);
         text
     }
 }
@@ -23,113 +22,151 @@ impl Board {
 /// One line of a metric: its labels after `run` and `task`, and its value.
 type Lines = Vec<(String, f64)>;
 
-/// Name, type, help, whether only a task that trains has it, and its lines for a task.
-type Metric = (&'static str, &'static str, &'static str, bool, fn(&Snapshot) -> Lines);
+/// A metric of one number for each set of labels.
+struct Metric {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    /// Whether only tasks that train have it.
+    of_trainers: bool,
+    /// Its lines for a task.
+    lines: fn(&Snapshot) -> Lines,
+}
+
+impl Metric {
+    /// A number of every task, which rises and falls.
+    const fn gauge(name: &'static str, help: &'static str, lines: fn(&Snapshot) -> Lines) -> Self {
+        Self { name, kind: "gauge", help, of_trainers: false, lines }
+    }
+
+    /// A number of every task, which only rises.
+    const fn counter(
+        name: &'static str,
+        help: &'static str,
+        lines: fn(&Snapshot) -> Lines,
+    ) -> Self {
+        Self { kind: "counter", ..Self::gauge(name, help, lines) }
+    }
+
+    const fn of_trainers(self) -> Self {
+        Self { of_trainers: true, ..self }
+    }
+}
 
 const METRICS: [Metric; 18] = [
-    ("global_step", "gauge", "Global step after the task's last step.", true, |task| {
+    Metric::gauge("global_step", "Global step after the task's last step.", |task| {
         one(task.global_step)
-    }),
-    ("steps_total", "counter", "Steps taken.", true, |task| one(task.steps)),
-    ("examples_total", "counter", "Samples in the batches of the steps taken.", true, |task| {
+    })
+    .of_trainers(),
+    Metric::counter("steps_total", "Steps taken.", |task| one(task.steps)).of_trainers(),
+    Metric::counter("examples_total", "Samples in the batches of the steps taken.", |task| {
         one(task.examples)
-    }),
-    (
+    })
+    .of_trainers(),
+    Metric::counter(
         "gradients_applied_total",
-        "counter",
         "Gradients that were applied, with those that a return to a checkpoint has undone since.",
-        true,
         |task| one(task.applied),
-    ),
-    ("gradients_dropped_total", "counter", "Gradients late, or stopped.", true, |task| {
+    )
+    .of_trainers(),
+    Metric::counter("gradients_dropped_total", "Gradients late, or stopped.", |task| {
         one(task.dropped)
-    }),
-    ("loss", "gauge", "Loss of the last step.", true, |task| {
+    })
+    .of_trainers(),
+    Metric::gauge("loss", "Loss of the last step.", |task| {
         task.loss().map(|loss| (String::new(), f64::from(loss))).into_iter().collect()
-    }),
-    ("checkpoint_step", "gauge", "Global step of the chief's last checkpoint.", true, |task| {
+    })
+    .of_trainers(),
+    Metric::gauge("checkpoint_step", "Global step of the chief's last checkpoint.", |task| {
         task.saves.last.map(|(step, _)| one(step)).unwrap_or_default()
-    }),
-    (
+    })
+    .of_trainers(),
+    Metric::gauge(
         "checkpoint_age_seconds",
-        "gauge",
         "Time since the chief's last checkpoint was saved, or the training went on from it.",
-        true,
         |task| task.checkpoint_age().map(|age| (String::new(), age)).into_iter().collect(),
-    ),
-    (
+    )
+    .of_trainers(),
+    Metric::counter(
         "checkpoints_failed_total",
-        "counter",
         "Checkpoints that the chief could not save.",
-        true,
         |task| one(task.saves.failed),
-    ),
-    (
+    )
+    .of_trainers(),
+    Metric::counter(
         "restores_total",
-        "counter",
         "Returns of the training to a checkpoint, or to first values.",
-        true,
         |task| one(task.saves.restores),
-    ),
-    ("sent_bytes_total", "counter", "Data sent, by the receiver's job.", false, |task| {
+    )
+    .of_trainers(),
+    Metric::counter("sent_bytes_total", "Data sent, by the receiver's job.", |task| {
         by_job(&task.activity.sent)
     }),
-    ("received_bytes_total", "counter", "Data received, by the sender's job.", false, |task| {
+    Metric::counter("received_bytes_total", "Data received, by the sender's job.", |task| {
         by_job(&task.activity.received)
     }),
-    (
+    Metric::gauge(
         "waiting",
-        "gauge",
         "Actors that wait, by the task that they wait for, or for `other` things.",
-        false,
         waiting,
     ),
-    ("unreached", "gauge", "Tasks that messages wait for, since they can't be reached.", false, {
-        |task| task.activity.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect()
-    }),
-    ("sessions", "gauge", "Sessions on the task.", false, |task| one(task.activity.sessions)),
-    ("running_steps", "gauge", "Steps of sessions that are under way.", false, |task| {
+    Metric::gauge(
+        "unreached",
+        "Tasks that messages wait for, since they can't be reached.",
+        |task| task.activity.unreached.iter().map(|peer| (label("peer", peer), 1.0)).collect(),
+    ),
+    Metric::gauge("sessions", "Sessions on the task.", |task| one(task.activity.sessions)),
+    Metric::gauge("running_steps", "Steps of sessions that are under way.", |task| {
         one(task.activity.running_steps)
     }),
-    (
+    Metric::gauge(
         "certificate_expiry_timestamp_seconds",
-        "gauge",
         "When the task's certificate ends, in seconds since 1970.",
-        false,
         |task| task.activity.certificate_end.map(one).unwrap_or_default(),
     ),
-    ("trains", "gauge", "1 for a task that trains.", true, |_| one(1)),
+    Metric::gauge("trains", "1 for a task that trains.", |_| one(1)).of_trainers(),
 ];
 
-/// Name, help, values and the upper ends of the buckets.
-type Histogram = (&'static str, &'static str, fn(&Snapshot) -> &Counts, &'static [f64]);
+/// A metric of numbers of many steps, counted in buckets.
+struct Histogram {
+    name: &'static str,
+    help: &'static str,
+    /// What was counted for a task.
+    counts: fn(&Snapshot) -> &Counts,
+    /// The upper ends of the buckets, without the last, which is infinity.
+    ends: &'static [f64],
+}
 
 const HISTOGRAMS: [Histogram; 2] = [
-    (
-        "staleness",
-        "Updates between a step's reading of the variables and its gradient's application.",
-        |task| &task.staleness,
-        &STALENESS,
-    ),
-    ("step_seconds", "Time of a step.", |task| &task.step_seconds, &STEP_SECONDS),
+    Histogram {
+        name: "staleness",
+        help: "Updates between a step's reading of the variables and its gradient's application.",
+        counts: |task| &task.staleness,
+        ends: &STALENESS,
+    },
+    Histogram {
+        name: "step_seconds",
+        help: "Time of a step.",
+        counts: |task| &task.step_seconds,
+        ends: &STEP_SECONDS,
+    },
 ];
 
-fn write(shown: &Shown, out: &mut String) -> fmt::Result {
-    for (name, kind, help, of_trainers, lines) in METRICS {
-        heading(name, kind, help, out)?;
+fn write(shown: &Shown, out: &mut String) {
+    for Metric { name, kind, help, of_trainers, lines } in METRICS {
+        heading(name, kind, help, out);
         for (task, numbers) in tasks(shown, of_trainers) {
             for (labels, value) in lines(numbers) {
-                line(name, &format!("{}{labels}", of(shown, task)), value, out)?;
+                line(name, &format!("{}{labels}", of(shown, task)), value, out);
             }
         }
     }
-    for (name, help, counts, ends) in HISTOGRAMS {
-        heading(name, "histogram", help, out)?;
+    for Histogram { name, help, counts, ends } in HISTOGRAMS {
+        heading(name, "histogram", help, out);
         for (task, numbers) in tasks(shown, true) {
-            histogram(name, &of(shown, task), (counts(numbers), ends), out)?;
+            histogram(name, &of(shown, task), (counts(numbers), ends), out);
         }
     }
-    Ok(())
 }
 
 /// The tasks, or those that train alone.
@@ -137,28 +174,23 @@ fn tasks(shown: &Shown, of_trainers: bool) -> impl Iterator<Item = (&TaskName, &
     shown.tasks.iter().filter(move |(task, _)| !of_trainers || shown.trains(task))
 }
 
-fn heading(name: &str, kind: &str, help: &str, out: &mut String) -> fmt::Result {
-    writeln!(out, "# HELP trainyard_{name} {help}\n# TYPE trainyard_{name} {kind}")
+fn heading(name: &str, kind: &str, help: &str, out: &mut String) {
+    append!(out, "# HELP trainyard_{name} {help}\n# TYPE trainyard_{name} {kind}\n");
 }
 
-fn line(name: &str, labels: &str, value: f64, out: &mut String) -> fmt::Result {
-    writeln!(out, "trainyard_{name}{{{labels}}} {}", Number(value))
+fn line(name: &str, labels: &str, value: f64, out: &mut String) {
+    append!(out, "trainyard_{name}{{{labels}}} {}\n", Number(value));
 }
 
-fn histogram(
-    name: &str,
-    labels: &str,
-    (counts, ends): (&Counts, &[f64]),
-    out: &mut String,
-) -> fmt::Result {
+fn histogram(name: &str, labels: &str, (counts, ends): (&Counts, &[f64]), out: &mut String) {
     let mut sum = 0;
     for (at, end) in ends.iter().copied().chain([f64::INFINITY]).enumerate() {
         sum += counts.buckets.get(at).copied().unwrap_or(0);
         let labels = format!("{labels}{}", label("le", &Number(end).to_string()));
-        line(&format!("{name}_bucket"), &labels, sum as f64, out)?;
+        line(&format!("{name}_bucket"), &labels, sum as f64, out);
     }
-    line(&format!("{name}_sum"), labels, counts.sum, out)?;
-    line(&format!("{name}_count"), labels, sum as f64, out)
+    line(&format!("{name}_sum"), labels, counts.sum, out);
+    line(&format!("{name}_count"), labels, sum as f64, out);
 }
 
 /// The labels that each line of a task has.
