@@ -94,8 +94,9 @@ pub(crate) fn truth(reduction: Reduction, x: &[bool], shape: Shape, axes: Axes, 
 
 /// The sum of the squares of all elements, in the order of a sum.
 pub(crate) fn sum_of_squares<T: Number>(x: &[T]) -> T {
-    let squares: Vec<T> = x.iter().map(|x| x.times(*x)).collect();
-    all(&squares, T::ZERO, T::plus)
+    all_chunks(x, T::ZERO, T::plus, |x| {
+        vectorised(|| fold_mapped(x, |x| x.times(x), T::ZERO, T::plus))
+    })
 }
 
 fn fold_axes<T: Element>(
@@ -172,7 +173,16 @@ fn rows<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync, o
 
 /// Folds all elements, chunk by chunk.
 pub(super) fn all<T: Element>(x: &[T], neutral: T, op: impl Fn(T, T) -> T + Copy + Sync) -> T {
-    let of_chunk = |x: &[T]| vectorised(|| fold(x, neutral, op));
+    all_chunks(x, neutral, op, |x| vectorised(|| fold(x, neutral, op)))
+}
+
+/// Folds what `of_chunk` makes of each chunk.
+fn all_chunks<T: Element>(
+    x: &[T],
+    neutral: T,
+    op: impl Fn(T, T) -> T + Copy + Sync,
+    of_chunk: impl Fn(&[T]) -> T + Sync,
+) -> T {
     if x.len() <= CHUNK {
         return of_chunk(x);
     }
@@ -249,17 +259,23 @@ impl<T: Element, F: Fn(T, T) -> T + Copy> NullaryFnOnce for FoldColumns<'_, T, F
 /// `i + 2`, `i + 1` in turn.
 #[inline(always)]
 pub(super) fn fold<T: Copy>(x: &[T], neutral: T, op: impl Fn(T, T) -> T) -> T {
+    fold_mapped(x, |x| x, neutral, op)
+}
+
+/// As [`fold`], of what `map` makes of each element: bit for bit as if that had been stored before.
+#[inline(always)]
+fn fold_mapped<T: Copy>(x: &[T], map: impl Fn(T) -> T, neutral: T, op: impl Fn(T, T) -> T) -> T {
     if x.len() < LANES {
-        return x.iter().fold(neutral, |folded, x| op(folded, *x));
+        return x.iter().fold(neutral, |folded, x| op(folded, map(*x)));
     }
     let (chunks, rest) = x.as_chunks::<LANES>();
     let mut lanes = [neutral; LANES];
     for chunk in chunks {
         for i in 0..LANES {
-            lanes[i] = op(lanes[i], chunk[i]);
+            lanes[i] = op(lanes[i], map(chunk[i]));
         }
     }
-    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = op(*lane, *x));
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = op(*lane, map(*x)));
     for half in [8, 4, 2, 1] {
         let (low, high) = lanes.split_at_mut(half);
         low.iter_mut().zip(high).for_each(|(low, high)| *low = op(*low, *high));

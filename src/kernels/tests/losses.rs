@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::reduce::sum_of_squares;
+use super::super::number::Number;
+use super::super::parallel::{CHUNK, PARALLEL_FROM};
+use super::super::reduce::{all, sum_of_squares};
 use super::super::reference;
 use super::super::softmax::{
     log_softmax, log_softmax_grad, sigmoid_cross_entropy, softmax, softmax_cross_entropy,
@@ -114,5 +116,21 @@ fn squares_are_added_at_every_remainder() {
         let exact: f64 = wide(&x).iter().map(|x| x * x).sum();
         assert!((f64::from(sum_of_squares(&x)) - exact).abs() <= 1e-6 * exact, "of {len}");
         assert!((sum_of_squares(&wide(&x)) - exact).abs() <= 1e-14 * exact.max(1.0), "of {len}");
+    }
+}
+
+#[test]
+fn a_sum_of_squares_has_the_bits_of_the_sum_of_a_tensor_of_squares() {
+    fn check<T: Number>(x: &[T], bits: impl Fn(T) -> u64) {
+        let squares: Vec<T> = x.iter().map(|x| x.times(*x)).collect();
+        let sum = all(&squares, T::ZERO, T::plus);
+        assert_eq!(bits(sum_of_squares(x)), bits(sum), "of {}", x.len());
+    }
+    let around = |chunks: usize| chunks * CHUNK - 1..=chunks * CHUNK + 1;
+    let many = [1, 2, 17, PARALLEL_FROM / CHUNK + 1].into_iter().flat_map(around);
+    for len in LENGTHS.chain(many) {
+        let x = values(1, len);
+        check(&x, |sum: f32| u64::from(sum.to_bits()));
+        check(&wide(&x), f64::to_bits);
     }
 }
