@@ -58,12 +58,25 @@ struct Offers {
     /// By ascending number.
     waiting: VecDeque<Offer>,
     /// What those that wait cost together.
-    cost: Cost,
+    total: Total,
     next_number: u64,
     /// The number of rayon's threads that do these; each stops when none has come for a while.
     helpers: usize,
     /// Whether one of them has nothing to do and looks for more.
     is_one_looking: bool,
+}
+
+/// What several calculations cost together; one, such as a loop, can cost the largest `u64`.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    flops: u128,
+    bytes: u128,
+}
+
+impl From<Cost> for Total {
+    fn from(Cost { flops, bytes, .. }: Cost) -> Self {
+        Self { flops: u128::from(flops), bytes: u128::from(bytes) }
+    }
 }
 
 /// A simulation, counted among those that run.
@@ -118,7 +131,7 @@ impl Background {
         offers.next_number += 1;
         offers.push(Offer { number, cost, calculation, end: Arc::clone(&end) });
         self.tell(&offers);
-        if is_worth(offers.cost, WORTH_WAKING) {
+        if is_worth(offers.total, WORTH_WAKING) {
             self.wake_helper(offers);
         }
         Pending::Offered(Offered { background: self.clone(), number, end, is_open: true })
@@ -154,7 +167,7 @@ impl Background {
         let mut offers = self.lock();
         let next = offers.take(0);
         self.tell(&offers);
-        if is_worth(offers.cost, WORTH_WAKING) {
+        if is_worth(offers.total, WORTH_WAKING) {
             self.wake_helper(offers);
         }
         next
@@ -196,7 +209,7 @@ impl Background {
         let mut offers = self.lock();
         let offer = offers.take_numbered(number)?;
         self.tell(&offers);
-        if offers.helpers == 0 && is_worth(offers.cost, WORTH_A_THREAD) {
+        if offers.helpers == 0 && is_worth(offers.total, WORTH_A_THREAD) {
             self.wake_helper(offers);
         }
         Some(offer.calculation)
@@ -231,10 +244,10 @@ impl Drop for Counted {
 }
 
 impl Offers {
-    /// The sums wrap, since a loop's cost can be the largest number: taking it back restores them.
     fn push(&mut self, offer: Offer) {
-        self.cost.flops = self.cost.flops.wrapping_add(offer.cost.flops);
-        self.cost.bytes = self.cost.bytes.wrapping_add(offer.cost.bytes);
+        let cost = Total::from(offer.cost);
+        self.total.flops += cost.flops;
+        self.total.bytes += cost.bytes;
         self.waiting.push_back(offer);
     }
 
@@ -245,8 +258,9 @@ impl Offers {
 
     fn take(&mut self, index: usize) -> Option<Offer> {
         let offer = self.waiting.remove(index)?;
-        self.cost.flops = self.cost.flops.wrapping_sub(offer.cost.flops);
-        self.cost.bytes = self.cost.bytes.wrapping_sub(offer.cost.bytes);
+        let cost = Total::from(offer.cost);
+        self.total.flops -= cost.flops;
+        self.total.bytes -= cost.bytes;
         Some(offer)
     }
 }
@@ -308,7 +322,8 @@ fn run(mut calculation: Box<dyn Calculation>) -> Ran {
 }
 
 /// Whether `cost` is `least` or more, in operations or in bytes.
-fn is_worth(cost: Cost, least: Cost) -> bool {
+fn is_worth(cost: impl Into<Total>, least: Cost) -> bool {
+    let (cost, least) = (cost.into(), Total::from(least));
     cost.flops >= least.flops || cost.bytes >= least.bytes
 }
 
