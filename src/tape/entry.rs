@@ -1,11 +1,9 @@
 //! Entries of a tape, and how they are written: the time since the entry before it \[ns\], then the
 //! event, both as the wire encodes them.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::name::{Author, Kind, Name};
+use super::name::{Author, Name};
 use crate::cluster::TaskName;
 use crate::transport::{Loss, wire};
 use crate::units::Time;
@@ -92,14 +90,14 @@ impl Name {
         let (number, items) = self.kind.counts();
         let mut words = format!("{:?} {number} {}", self.kind, self.number);
         if let Author::Other(task, life) = self.author {
-            words += &format!(" of {}", tasks[task as usize]);
+            append!(words, " of {}", tasks[task as usize]);
             if life > 0 {
-                words += &format!("'s life {life}");
+                append!(words, "'s life {life}");
             }
         }
         if !self.items.is_empty() {
             let list: Vec<String> = self.items.iter().map(u32::to_string).collect();
-            words += &format!(" ({items} {})", list.join(", "));
+            append!(words, " ({items} {})", list.join(", "));
         }
         words
     }
@@ -124,17 +122,12 @@ impl Event {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use smallvec::smallvec;
 
     use super::*;
+    use crate::tape::Kind;
 
     fn written(event: &Event) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -189,7 +182,7 @@ mod tests {
         for (number, kind) in Kind::ALL.into_iter().enumerate() {
             let messages = vec![Name { kind, author: Author::Own, number: 0, items: smallvec![] }];
             let bytes = written(&Event::Received { from: 0, messages });
-            assert!(bytes.ends_with(&[kind as u8, 0, 0, 0]) && kind as usize == number, "{kind}");
+            assert!(bytes.ends_with(&[kind as u8, 0, 0, 0]) && kind as usize == number, "{kind:?}");
         }
     }
 }
