@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Name`] | a message, without its values and without ids that differ between worlds |
 //! | [`Entry`] | an envelope that was received, the loss of a peer, or the end of the task |
+//! | [`Tape`] | what one file has, as [`read`] gives it |
 //! | [`TapeWriter`] | writes the tape of a task while it runs |
 //! | [`Tapes`] | the tapes of a run, read from a folder |
 
@@ -22,7 +23,7 @@ mod writer;
 
 pub use entry::{Entry, Event};
 pub use error::TapeError;
-pub use file::{Header, read};
+pub use file::{Header, Tape, read};
 pub use name::{Author, Kind, Masters, Name};
 pub(crate) use name::{joined, parts};
 pub use tapes::{Life, Tapes};

@@ -62,24 +62,21 @@ pub(super) fn beginning(header: &Header) -> Vec<u8> {
 
 /// A tape as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tape {
-    pub(super) header: Header,
-    pub(super) entries: Vec<Entry>,
-    /// The length of the last frame, if that is cut off \[bytes\].
-    pub(super) torn: Option<usize>,
+pub struct Tape {
+    /// What it was recorded in.
+    pub header: Header,
+    /// What the task received, in order.
+    pub entries: Vec<Entry>,
+    /// The length of the last frame, if that is cut off, as by a machine that failed, and left out
+    /// \[bytes\].
+    pub torn: Option<usize>,
 }
 
-/// Reads a tape. The second value is the length of its last frame if that is cut off, as by a
-/// machine that failed, and left out \[bytes\].
+/// Reads a tape.
 ///
 /// # Errors
 /// What is wrong with the bytes, if they are no tape or are damaged before their end.
-pub fn read(bytes: &[u8]) -> Result<(Header, Vec<Entry>, Option<usize>), String> {
-    let Tape { header, entries, torn } = decode(bytes)?;
-    Ok((header, entries, torn))
-}
-
-pub(super) fn decode(bytes: &[u8]) -> Result<Tape, String> {
+pub fn read(bytes: &[u8]) -> Result<Tape, String> {
     let Some(mut left) = bytes.strip_prefix(MAGIC) else {
         let name = &MAGIC[..MAGIC.len() - 1];
         return Err(match bytes.get(MAGIC.len() - 1) {
@@ -161,7 +158,7 @@ pub(super) fn load(path: &Path) -> Result<Tape, TapeError> {
         }
         read => read.map_err(TapeError::system(format!("read {shown}")))?,
     };
-    let tape = decode(&bytes).map_err(|problem| TapeError::Damaged { path: shown, problem })?;
+    let tape = read(&bytes).map_err(|problem| TapeError::Damaged { path: shown, problem })?;
     if let Some(length) = tape.torn {
         let bytes = format!("{length} bytes");
         tracing::warn!(tape = %path.display(), "its last entry is cut off and left out: {bytes}");
@@ -198,13 +195,13 @@ mod tests {
     fn a_tape_that_is_cut_anywhere_has_the_entries_before_the_cut() {
         let (bytes, ends) = (tape(3), [tape(0).len(), tape(1).len(), tape(2).len()]);
         for cut in ends[0]..bytes.len() {
-            let (_, entries, torn) = read(&bytes[..cut]).unwrap();
+            let Tape { entries, torn, .. } = read(&bytes[..cut]).unwrap();
             let whole = ends.iter().rposition(|end| *end <= cut).unwrap();
             let lost = cut - ends[whole];
             assert_eq!((entries.len(), torn), (whole, Some(lost).filter(|lost| *lost > 0)));
         }
         assert!(read(&bytes[..ends[0] - 1]).unwrap_err().contains("in its header"));
-        assert_eq!(read(&bytes).unwrap().1.last().unwrap().at, Time(30));
+        assert_eq!(read(&bytes).unwrap().entries.last().unwrap().at, Time(30));
     }
 
     #[test]

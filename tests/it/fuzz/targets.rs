@@ -15,7 +15,7 @@ use trainyard::data::Dataset;
 use trainyard::experiment::scenario;
 use trainyard::graph::Graph;
 use trainyard::runtime::PeerMessage;
-use trainyard::tape;
+use trainyard::tape::{self, Tape};
 use trainyard::tensor::Tensor;
 use trainyard::transport::wire::{FrameDecoder, WireLimits, decode_envelope, encode_envelope};
 use trainyard::{experiment, import};
@@ -338,7 +338,7 @@ fn labels() -> Vec<u8> {
 pub(crate) fn read_tape(bytes: &[u8]) {
     let beginning = [&b"trainyard tape\x03"[..], &tape_frame(TAPE_HEADER)].concat();
     for tape in [bytes, &[&beginning[..], &tape_frame(bytes)].concat()] {
-        let Ok((header, entries, torn)) = tape::read(tape) else { continue };
+        let Ok(Tape { header, entries, torn }) = tape::read(tape) else { continue };
         assert!(torn.is_none_or(|torn| torn < tape.len()));
         for entry in entries {
             drop(entry.event.in_words(&header.tasks));
