@@ -6,9 +6,12 @@ use super::remarks::remarks;
 use super::series::{Series, independent, series, told_apart_by};
 use super::{Layout, Report, Run, TextTable, World};
 
+/// The title of the column that a run's own target stands before.
+const TO_TARGET: &str = "to target [s]";
+
 const COLUMNS: [&str; 11] = [
     "run",
-    "to target [s]",
+    TO_TARGET,
     "seconds",
     "steps",
     "steps/s",
@@ -23,7 +26,7 @@ const COLUMNS: [&str; 11] = [
 /// The columns of a report with several seeds or launches.
 const COLUMNS_OF_MEANS: [&str; 10] = [
     "run",
-    "to target [s]",
+    TO_TARGET,
     "seconds",
     "steps/s",
     "samples/s",
@@ -101,7 +104,8 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
         };
         let target =
             |run: &&Run| report.own_target(run).map_or_else(|| "-".to_owned(), |it| it.to_string());
-        let at = rows[0].iter().position(|title| title == "to target [s]").unwrap_or(1);
+        let at = rows[0].iter().position(|title| title == TO_TARGET);
+        let at = at.expect("both kinds of tables have this column");
         add_column(&mut rows, at, "target".to_owned(), firsts.iter().map(target));
     }
     rows
