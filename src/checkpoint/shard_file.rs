@@ -2,7 +2,7 @@
 //! checked when it is read.
 
 use safetensors::Dtype;
-use safetensors::tensor::{Metadata, SafeTensors, TensorInfo};
+use safetensors::tensor::{Metadata, SafeTensors, TensorInfo, TensorView};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::tensor::{DType, FillingTensor, Shape, Tensor};
@@ -104,6 +104,8 @@ impl Raw<'_> {
 pub(super) struct Decoded<'a>(SafeTensors<'a>);
 
 impl<'a> Decoded<'a> {
+    /// Parses the bytes of a file.
+    ///
     /// # Errors
     /// If the bytes are not in the format; with the reason.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, String> {
@@ -117,17 +119,22 @@ impl<'a> Decoded<'a> {
     /// # Errors
     /// If one has a type or shape that is not supported here.
     pub(super) fn tensors(&self) -> Result<Vec<Raw<'_>>, String> {
-        let mut raws = self.0.iter().map(|(name, view)| {
-            let dtype = of_format(view.dtype())
-                .ok_or_else(|| format!("`{name}` is of {}; save it as F32", view.dtype()))?;
-            let shape = Shape::try_from(view.shape().to_vec())
-                .map_err(|error| format!("`{name}`: {error}"))?;
-            Ok(Raw { name, dtype, shape, bytes: view.data() })
-        });
-        let mut raws = raws.by_ref().collect::<Result<Vec<_>, String>>()?;
+        let mut raws = self
+            .0
+            .iter()
+            .map(|(name, view)| raw(name, &view))
+            .collect::<Result<Vec<_>, String>>()?;
         raws.sort_by_key(|raw| raw.name);
         Ok(raws)
     }
+}
+
+fn raw<'a>(name: &'a str, view: &TensorView<'a>) -> Result<Raw<'a>, String> {
+    let dtype = of_format(view.dtype())
+        .ok_or_else(|| format!("`{name}` is of {}; save it as F32", view.dtype()))?;
+    let shape =
+        Shape::try_from(view.shape().to_vec()).map_err(|error| format!("`{name}`: {error}"))?;
+    Ok(Raw { name, dtype, shape, bytes: view.data() })
 }
 
 fn to_format(dtype: DType) -> Dtype {
