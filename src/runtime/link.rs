@@ -160,9 +160,7 @@ impl Link {
         let _in_span = span.entered();
         self.transport.send(to, messages);
     }
-}
 
-impl Link {
     /// Tells `peer`, which was lost, again what it was told about the end of the training.
     pub(crate) fn send_parting(&self, peer: PeerId) {
         for message in self.actors.training.partings.sent_to(peer) {
