@@ -121,7 +121,9 @@ mod tests {
 
     #[test]
     fn an_error_ends_it_before_all_have_begun() {
-        let names: Vec<String> = (0..50).map(|number| format!("run {number}")).collect();
+        // More than the threads have begun by the time that all know of the error.
+        let count = 50 + 2 * cores().get();
+        let names: Vec<String> = (0..count).map(|number| format!("run {number}")).collect();
         let trials = trials(&names.iter().map(String::as_str).collect::<Vec<_>>());
         let (begun, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let simulate = |trial: &Trial| {
