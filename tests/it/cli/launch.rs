@@ -6,14 +6,14 @@ mod stops;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::binary::{Said, folder, scenario, temporary, trainyard};
+use crate::support::binary::{OwnChild, Said, folder, scenario, temporary, trainyard};
 use crate::support::digit_files::write_digits;
 
 /// No launch of these takes this long, unless it hangs.
@@ -34,7 +34,7 @@ fn endless(mode: &str) -> String {
 
 /// A `launch` under way; it does not outlive its test.
 struct Launch {
-    child: Child,
+    child: OwnChild,
     scenario: String,
     _temporary: TempDir,
 }
@@ -46,13 +46,12 @@ impl Launch {
         // For what a launcher that is killed can't remove.
         let temporary = temporary();
         command.env("TMPDIR", temporary.path());
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Self { child, scenario: scenario.to_owned(), _temporary: temporary }
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self {
+            child: OwnChild::spawn(command),
+            scenario: scenario.to_owned(),
+            _temporary: temporary,
+        }
     }
 
     /// Waits for its end; it fails the test where that does not come.
@@ -92,15 +91,6 @@ impl Launch {
             assert_eq!(self.child.try_wait().unwrap(), None, "the launch has ended");
             assert!(began.elapsed() < LIMIT, "the tasks do not start");
             thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Launch {
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
         }
     }
 }

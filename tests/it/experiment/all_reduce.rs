@@ -10,6 +10,7 @@ use trainyard::simulation::Activity;
 use trainyard::training::{Checkpointing, SecondOrStepTimer, train};
 
 use crate::support::binary::{folder, trainyard};
+use crate::support::simulated::weights;
 
 const WAYS: [&str; 4] = ["ring", "tree", "shuffle", "hierarchical"];
 const ADAM: &str = "optimizer = { rule = \"adam\", learning_rate = 0.01, clip_global_norm = 0.5 }";
@@ -34,13 +35,6 @@ fn trial(workers: u32, program: &str, more: &str) -> Trial {
 
 fn by(way: &str, optimizer: &str) -> String {
     format!("all_reduce = \"{way}\"\n{optimizer}")
-}
-
-/// The weights that it ends with, in simulation.
-fn weights(trial: &Trial) -> u64 {
-    let simulated = trial.simulate(&train);
-    simulated.outcome.result.unwrap();
-    simulated.recording.ending.unwrap().weights_digest.unwrap()
 }
 
 const RULES: [&str; 3] = [

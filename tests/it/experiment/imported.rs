@@ -9,6 +9,7 @@ use trainyard::training::train;
 
 use crate::support::binary::{folder, trainyard};
 use crate::support::deployed::deployed;
+use crate::support::simulated::weights;
 
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/imported.toml");
 const GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/tensorflow/digits_mlp.pb");
@@ -18,12 +19,6 @@ fn trials(workers: u32, steps: u64) -> Vec<Trial> {
     let experiment = Experiment::load(SCENARIO).unwrap();
     let experiment = experiment.set(&format!("cluster.worker={workers}")).unwrap();
     experiment.set(&format!("stop.steps={steps}")).unwrap().trials().unwrap()
-}
-
-fn weights(trial: &Trial) -> u64 {
-    let simulated = trial.simulate(&train);
-    simulated.outcome.result.unwrap();
-    simulated.recording.ending.unwrap().weights_digest.unwrap()
 }
 
 #[test]

@@ -17,6 +17,7 @@ use super::evaluator::program as train_and_evaluate;
 use crate::session::user_program::digits_trainer;
 use crate::support::binary::{folder, free_address};
 use crate::support::deployed::{deployed, deployed_as, roles_by_flags};
+use crate::support::simulated::weights_of;
 
 const IN_GRAPH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/in_graph.toml");
 const RNN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sims/rnn.toml");
@@ -33,18 +34,8 @@ fn assert_alike<F>(trial: &Trial, program: impl Fn(Task) -> F + Sync)
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let weights = weights(trial, &program);
+    let weights = weights_of(trial, &program);
     assert_eq!(deployed(trial, program).ending.unwrap().weights_digest, Some(weights));
-}
-
-/// The weights that `program` ends with in simulation.
-fn weights<F>(trial: &Trial, program: &(impl Fn(Task) -> F + Sync)) -> u64
-where
-    F: Future<Output = Result<()>> + 'static,
-{
-    let simulated = trial.simulate(program);
-    simulated.outcome.result.unwrap();
-    simulated.recording.ending.unwrap().weights_digest.unwrap()
 }
 
 /// Asserts that all runs of `scenario` reach their target in simulation.
@@ -67,7 +58,7 @@ fn the_distributed_trainer_is_told_by_its_flags_and_learns_the_same_as_in_simula
     let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
     let roles = roles_by_flags();
     let trained = deployed_as(&trial, "programs_by_flags", &roles, digits_trainer::trainer);
-    let expected = weights(&trial, &digits_trainer::trainer);
+    let expected = weights_of(&trial, &digits_trainer::trainer);
     assert_eq!(trained.ending.unwrap().weights_digest, Some(expected));
 }
 
@@ -102,7 +93,7 @@ fn an_estimator_finds_its_role_and_its_model_in_tf_config_and_learns_the_same_as
     let tasks = [("chief", 0), ("ps", 0), ("ps", 1), ("worker", 0), ("evaluator", 0)];
     let roles = tasks.map(|task| RunConfig::from_tf_config(Some(&told(task).to_string())).unwrap());
     let trained = deployed_as(&trial, "programs_by_tf_config", &roles, in_the_cloud);
-    let expected = weights(&trial, &in_the_cloud);
+    let expected = weights_of(&trial, &in_the_cloud);
     assert_eq!(trained.ending.unwrap().weights_digest, Some(expected));
     let last = trained.evaluations.last().map(|measured| measured.global_step);
     assert_eq!(last, Some(20), "by the evaluator, in the model's folder");

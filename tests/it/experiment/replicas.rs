@@ -9,6 +9,7 @@ use trainyard::prelude::*;
 use trainyard::training::train;
 
 use crate::support::binary::{folder, trainyard};
+use crate::support::simulated::weights;
 
 /// A synchronous training of two replicas, each of `tasks` tasks.
 fn scenario(model: &str, tasks: u32, more: &str) -> String {
@@ -23,13 +24,6 @@ fn scenario(model: &str, tasks: u32, more: &str) -> String {
 
 fn trial(model: &str, tasks: u32, more: &str) -> Trial {
     Experiment::parse(scenario(model, tasks, more)).unwrap().trials().unwrap().remove(0)
-}
-
-/// The weights that it ends with, in simulation.
-fn weights(trial: &Trial) -> u64 {
-    let simulated = trial.simulate(&train);
-    simulated.outcome.result.unwrap();
-    simulated.recording.ending.unwrap().weights_digest.unwrap()
 }
 
 const MLP: &str = "model = \"mlp\"\nhidden = [24, 16]";

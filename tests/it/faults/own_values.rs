@@ -12,7 +12,7 @@ use trainyard::training::train;
 use trainyard::units::Time;
 
 use crate::support::checkers::check_slack;
-use crate::support::simulated::{Simulated, Trained};
+use crate::support::simulated::Simulated;
 use crate::support::thorough::spread;
 
 const STEPS: u64 = 12;
@@ -30,12 +30,6 @@ fn training(mode: Mode, steps: u64, store: &Memory) -> Simulated {
     if [SYNC, K_ASYNC].contains(&mode) { training.top_k(0.05) } else { training.adam(0.01) }
 }
 
-#[track_caller]
-fn weights(trained: &Trained) -> u64 {
-    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
-    trained.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
-}
-
 fn crash(task: &TaskName, restart_after: Option<Duration>) -> FaultKind {
     FaultKind::Crash { task: task.clone(), restart_after }
 }
@@ -43,11 +37,11 @@ fn crash(task: &TaskName, restart_after: Option<Duration>) -> FaultKind {
 #[test]
 fn a_training_that_ends_and_is_begun_again_for_longer_ends_as_one_that_went_on() {
     for mode in [SYNC, K_ASYNC, LOCAL_SGD, DILOCO] {
-        let expected = weights(&training(mode, STEPS, &Memory::default()).run());
+        let expected = training(mode, STEPS, &Memory::default()).run().weights();
         let store = Memory::default();
         training(mode, STEPS / 2, &store).run();
         let resumed = training(mode, STEPS, &store).run();
-        assert_eq!(weights(&resumed), expected, "{mode}");
+        assert_eq!(resumed.weights(), expected, "{mode}");
         assert!(resumed.steps.iter().all(|step| step.global_step >= STEPS / 2), "{mode}");
     }
 }
@@ -56,7 +50,7 @@ fn a_training_that_ends_and_is_begun_again_for_longer_ends_as_one_that_went_on()
 fn a_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
     for mode in [SYNC, LOCAL_SGD, DILOCO] {
         let undisturbed = training(mode, STEPS, &Memory::default()).run();
-        let (expected, mut resumed, mut killed_at) = (weights(&undisturbed), 0, 0);
+        let (expected, mut resumed, mut killed_at) = (undisturbed.weights(), 0, 0);
         for event in (0..undisturbed.outcome.events).step_by(29) {
             let store = Memory::default();
             let mut killed = training(mode, STEPS, &store);
@@ -66,7 +60,7 @@ fn a_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
             }
             killed.run_program(train);
             let again = training(mode, STEPS, &store).run();
-            assert_eq!(weights(&again), expected, "{mode}, killed at event {event}");
+            assert_eq!(again.weights(), expected, "{mode}, killed at event {event}");
             resumed += u32::from(again.steps.len() < undisturbed.steps.len());
             killed_at += 1;
         }
@@ -78,7 +72,7 @@ fn a_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
 fn a_parameter_server_that_comes_back_takes_the_workers_own_variables_back_with_its_own() {
     for mode in [SYNC, LOCAL_SGD, DILOCO] {
         let undisturbed = training(mode, STEPS, &Memory::default()).run();
-        let expected = weights(&undisturbed);
+        let expected = undisturbed.weights();
         let last = undisturbed.outcome.events * 9 / 10; // later, a worker may have left
         for event in spread((0..last).step_by(61), 3) {
             let ps = TaskName::new("ps", (event % 2) as u32);
@@ -87,7 +81,7 @@ fn a_parameter_server_that_comes_back_takes_the_workers_own_variables_back_with_
             let trained = training(mode, STEPS, &store)
                 .fault(Trigger::Event(event), fault)
                 .run_program(train);
-            assert_eq!(weights(&trained), expected, "{mode}, {ps} crashed at event {event}");
+            assert_eq!(trained.weights(), expected, "{mode}, {ps} crashed at event {event}");
         }
     }
 }

@@ -36,17 +36,11 @@ fn crash(task: &TaskName, restart_after: Option<Duration>) -> FaultKind {
     FaultKind::Crash { task: task.clone(), restart_after }
 }
 
-#[track_caller]
-fn weights(trained: &Trained) -> u64 {
-    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
-    trained.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
-}
-
 #[test]
 fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same_weights() {
     let mode = Mode::Sync { backups: 0, cancel: false };
     let undisturbed = training(mode, &Memory::default()).run();
-    let expected = weights(&undisturbed);
+    let expected = undisturbed.weights();
     let (mut killed_at, mut resumed) = (0, 0);
     for event in spread(0..undisturbed.outcome.events, 7) {
         let store = Memory::default();
@@ -57,7 +51,7 @@ fn a_synchronous_training_killed_at_any_event_and_begun_again_ends_with_the_same
         let killed = killed.run_program(train);
         assert!(killed.outcome.result.is_ok(), "event {event}: {:?}", killed.outcome.result);
         let again = training(mode, &store).run();
-        assert_eq!(weights(&again), expected, "killed at event {event}");
+        assert_eq!(again.weights(), expected, "killed at event {event}");
         resumed += u32::from(again.steps.len() < undisturbed.steps.len());
         killed_at += 1;
     }
@@ -69,7 +63,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
 {
     let mode = Mode::Sync { backups: 0, cancel: false };
     let undisturbed = training(mode, &Memory::default()).run();
-    let expected = weights(&undisturbed);
+    let expected = undisturbed.weights();
     let mut after_the_end = 0;
     for event in spread((0..undisturbed.outcome.events).step_by(3), 5) {
         let ps = &tasks()[(event % 2) as usize];
@@ -81,7 +75,7 @@ fn a_parameter_server_that_comes_back_at_any_event_gets_its_variables_and_the_we
             after_the_end += 1;
             continue;
         }
-        assert_eq!(weights(&trained), expected, "{ps} crashed at event {event}");
+        assert_eq!(trained.weights(), expected, "{ps} crashed at event {event}");
         let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
         assert_eq!(applied, 2 * STEPS, "{ps} crashed at event {event}");
     }
@@ -355,7 +349,7 @@ fn weights_after_a_parameter_server_stood_still_are_the_same_or_the_report_has_d
     let mode = Mode::Sync { backups: 0, cancel: false };
     let training = || Simulated::new(2, 2, mode).digits().steps(STEPS);
     let undisturbed = training().run();
-    let expected = weights(&undisturbed);
+    let expected = undisturbed.weights();
     let mut same = 0;
     for event in (0..undisturbed.outcome.events).step_by(5) {
         let task = tasks()[(event % 2) as usize].clone();
@@ -364,7 +358,7 @@ fn weights_after_a_parameter_server_stood_still_are_the_same_or_the_report_has_d
         let trained = training().fault(Trigger::Event(event), fault).run_program(train);
         let applied = trained.steps.iter().filter(|step| step.applied).count() as u64;
         let is_told = trained.steps.len() as u64 > applied || applied < 2 * STEPS;
-        let is_same = weights(&trained) == expected;
+        let is_same = trained.weights() == expected;
         assert!(is_same || is_told, "{task} stood still at event {event}: {:?}", trained.steps);
         same += u32::from(is_same);
     }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -38,9 +39,41 @@ pub(crate) fn temporary() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
+/// A process that is killed when it is dropped.
+pub(crate) struct OwnChild(Child);
+
+impl OwnChild {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Deref for OwnChild {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for OwnChild {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for OwnChild {
+    fn drop(&mut self) {
+        if self.try_wait().is_ok_and(|status| status.is_none()) {
+            self.kill().unwrap();
+            self.wait().unwrap();
+        }
+    }
+}
+
 /// A process under way; neither it nor its temporary files outlive its test.
 pub(crate) struct Running {
-    child: Child,
+    child: OwnChild,
     limit: Duration,
     _temporary: TempDir,
 }
@@ -51,7 +84,7 @@ impl Running {
         let temporary = temporary();
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env("TMPDIR", temporary.path());
-        Self { child: command.spawn().unwrap(), limit, _temporary: temporary }
+        Self { child: OwnChild::spawn(command), limit, _temporary: temporary }
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -99,15 +132,6 @@ impl Running {
         let out = read(self.child.stdout.as_mut().unwrap());
         let err = read(self.child.stderr.as_mut().unwrap());
         Said { code: status.code().expect("it was not killed"), out, err }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-        }
     }
 }
 

@@ -246,7 +246,31 @@ impl Simulated {
     }
 }
 
+/// The weights that the built-in trainer ends `trial` with, in simulation.
+#[track_caller]
+pub(crate) fn weights(trial: &Trial) -> u64 {
+    weights_of(trial, &train)
+}
+
+/// The weights that `program` ends `trial` with, in simulation.
+#[track_caller]
+pub(crate) fn weights_of<F>(trial: &Trial, program: &(impl Fn(Task) -> F + Sync)) -> u64
+where
+    F: Future<Output = Result<()>> + 'static,
+{
+    let simulated = trial.simulate(program);
+    simulated.outcome.result.unwrap();
+    simulated.recording.ending.unwrap().weights_digest.unwrap()
+}
+
 impl Trained {
+    /// The weights at the end, of a training that ended well.
+    #[track_caller]
+    pub(crate) fn weights(&self) -> u64 {
+        assert!(self.outcome.result.is_ok(), "{:?}", self.outcome.result);
+        self.ending.expect("the chief has ended").weights_digest.expect("there are numbers")
+    }
+
     /// The events, and the weights where there are any.
     pub(crate) fn digests(&self) -> (u64, Option<u64>) {
         (self.outcome.digest.0, self.ending.and_then(|ending| ending.weights_digest))
