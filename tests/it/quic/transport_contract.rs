@@ -288,7 +288,7 @@ async fn a_large_tensor_does_not_delay_a_small_message(kind: Kind) -> Result<()>
             tokio::task::yield_now().await;
         }
         overtook |= !ends.inboxes[0].numbers().contains(&1);
-        assert!(sent.elapsed() < Duration::from_millis(500), "{:?}", sent.elapsed());
+        assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
     }
     assert!(is_instant || overtook, "128 MiB take longer than a round trip");
     ends.inboxes[0].until(12).await;

@@ -68,7 +68,7 @@ impl Attacked {
         self.worker
             .send(PeerId(0), vec![Note { number: 1, tensors: vec![Tensor::full([100], 1f32)] }]);
         self.at_ps.until(before + 1).await;
-        assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+        assert!(sent.elapsed() < Duration::from_secs(5), "{:?}", sent.elapsed());
     }
 
     /// Waits until the parameter server has refused somebody because of `why`; what runs goes on
