@@ -446,8 +446,22 @@ fn scalar_slots_of_partitions_that_were_not_there_are_those_of_the_first() {
         training.model(Model::Embedding(model)).steps(steps).checkpoints(store, 100).run()
     };
     let store = Memory::default();
+    let powers = |table: &str, parts: usize| {
+        let mut saver = Saver::new(Arc::new(store.clone()), Retention::default());
+        let restored = saver.latest().unwrap().checkpoint.unwrap();
+        ["beta1_power", "beta2_power"].map(|slot| {
+            let of_part = |part| &restored.variables[&format!("{table}/part_{part}/{slot}")];
+            (0..parts).map(|part| of_part(part).item().unwrap()).collect::<Vec<f32>>()
+        })
+    };
     training(2, 4, &store);
-    assert!(training(5, 8, &store).outcome.result.is_ok());
+    let before = ["embedding", "wide"].map(|table| powers(table, 2));
+    training(5, 8, &store);
+    let after = ["embedding", "wide"].map(|table| powers(table, 5));
+    for (before, after) in before.iter().flatten().zip(after.iter().flatten()) {
+        assert!(after[0] < before[0], "the first goes on: {before:?}, {after:?}");
+        assert!(after.iter().all(|power| *power == after[0]), "{before:?}, {after:?}");
+    }
 }
 
 #[test]
