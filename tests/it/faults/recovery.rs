@@ -246,14 +246,21 @@ fn whoever_comes_back_the_training_ends_and_every_gradient_counts_once_or_is_dro
             .collect();
         let deliveries = (0..plain.outcome.deliveries).step_by(17);
         let cases = deliveries.flat_map(|delivery| crashes.iter().map(move |one| (delivery, one)));
+        let mut is_checked = Vec::new();
         for (delivery, (task, absence)) in spread(cases, 5) {
             let store = Memory::default();
             let case = format!("{mode}, {task} crashed at delivery {delivery} for {absence:?}");
             let fault = crash(task, Some(*absence));
             let crashed = counting(mode, &store).fault(Trigger::Delivery(delivery), fault);
             let trained = crashed.run_program(count);
-            check_counts(mode, &trained, &whole_steps(&store), &case);
+            is_checked.push(check_counts(mode, task, &trained, &whole_steps(&store), &case));
         }
+        let checked = is_checked.iter().filter(|is_checked| **is_checked).count();
+        let cases = is_checked.len();
+        assert!(
+            checked * 10 > cases * 9,
+            "{mode}: the counts of {checked} of {cases} were checked"
+        );
     }
 }
 
@@ -382,15 +389,23 @@ fn no_parameter_server_leaves_before_the_chief_that_had_been_lost_there() {
     }
 }
 
+/// Checks what counts in a training with a crash. Returns whether there was something to count: a
+/// training that had to be begun again ends with an error.
 #[track_caller]
-fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
+fn check_counts(
+    mode: Mode,
+    crashed: &TaskName,
+    trained: &Trained,
+    steps: &[u64],
+    case: &str,
+) -> bool {
     if let Err(error) = &trained.outcome.result {
         if error.code == Code::VariablesLost {
             assert!(steps.is_empty(), "{case}: {error}");
-            return;
+            return false;
         }
         assert!(must_begin_again(error, trained), "{case}: {error}");
-        return;
+        return false;
     }
     let last = *steps.last().unwrap();
     assert!(last >= STEPS, "{case}: {steps:?}");
@@ -406,6 +421,15 @@ fn check_counts(mode: Mode, trained: &Trained, steps: &[u64], case: &str) {
             "{case}: {told} told, {in_it} of them until {last}"
         );
     }
+    if let Mode::Sync { backups, .. } = mode {
+        let told = trained.steps.iter().filter(|step| step.applied).count() as u64;
+        let most = (3 - u64::from(backups)) * last;
+        assert!(told <= most, "{case}: {told} told");
+        // A round is made without a worker that has died, and an attempt that ended with it counts
+        // for nobody.
+        assert!(told == most || backups > 0 || crashed.job() == "worker", "{case}: {told} told");
+    }
+    true
 }
 
 /// The variables of the newest checkpoint, those that are partitioned as one each.
