@@ -11,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::transport::{Authority, Identity, Inbox, Loss, PeerId, Quic, QuicConfig, Transport};
 
 use crate::quic::transport_contract::{Kept, Note};
-use crate::support::fixture::{loopback, on_actix, quic_config};
+use crate::support::fixture::{both, loopback, on_actix, quic_config};
 
 const SILENCE: Duration = Duration::from_millis(800);
 const WORKER: PeerId = PeerId(1);
@@ -103,15 +103,22 @@ fn both_can_stop_at_the_same_moment() {
     on_actix(async {
         let pair = Pair::new().await;
         let worker = Quic::<Note>::bind(pair.worker()).await.unwrap();
+        let at_worker = Rc::new(Kept::default());
+        worker.listen(Rc::clone(&at_worker) as Rc<dyn Inbox<Note>>);
         worker.send(PeerId(0), vec![Note::new(1)]);
         pair.inbox.until(1).await;
         pair.ps
             .send(WORKER, vec![Note { number: 2, tensors: vec![Tensor::full([4 << 20], 1f32)] }]);
         let began = Instant::now();
         let limit = Duration::from_secs(3);
-        let _both =
-            crate::support::fixture::both(worker.shut_down(limit), pair.ps.shut_down(limit)).await;
+        let (_, is_received) = both(worker.shut_down(limit), pair.ps.shut_down(limit)).await;
         assert!(began.elapsed() < limit, "neither waited in vain");
+        let (has_come, losses) = (at_worker.count() == 1, pair.losses());
+        // A worker that has stopped hears of nobody, and takes no message.
+        assert!(at_worker.losses.borrow().iter().all(|(_, loss)| *loss == Loss::Stopped));
+        assert!(has_come || losses == [(WORKER, Loss::Stopped)], "{losses:?}");
+        assert!(losses.iter().all(|(_, loss)| *loss == Loss::Stopped), "{losses:?}");
+        assert!(has_come || !is_received, "it says that all was received");
         Ok(())
     });
 }
