@@ -34,7 +34,7 @@
 //! | what a branch did not keep for its gradient is no value (`OptionalNone`), and reading it fails | zeros, or a value without elements: only the gradient of the branch that has run reads it |
 //! | one branch of a `Switch` and a `Merge` is run | both are, and the result of one is chosen; a variable changes, by an optimizer's update too, only in the branch that TensorFlow runs. An operation that fails in the other branch fails the step, and our gradients through an infinite value there are NaN; of `initialized_value()`, or an `If` of that kind, a first value takes the first one |
 //! | the gradient of a custom gradient's function must be registered again where a graph is read | a gradient through it is an error, as there, but for `tf.nn.silu`, whose gradient is the plain one; gradients that are in the graph are right |
-//! | what was read of a variable by reference may change with a later `Assign` | it keeps the old value |
+//! | what was read of a variable by reference changes with a later update | who comes after the update has the new value; who comes neither before nor after it, the old one |
 //! | of several rows with one index `DynamicStitch` keeps the last, whose gradient all of them have | those that are not kept have the gradient 0 |
 //! | a cast of NaN, or of a float that the integer type does not hold, gives what the machine gives | NaN gives 0, and others the nearest integer of the type |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
@@ -48,6 +48,7 @@ mod known;
 mod listed;
 mod node;
 mod order;
+mod reads;
 mod tensor;
 mod translate;
 mod value;
@@ -97,7 +98,8 @@ pub fn graph_def(graph: &Graph, bytes: &[u8]) -> Result<Imported, ImportError> {
 /// As [`graph_def`], for the needed nodes only.
 #[track_caller]
 pub fn sub_graph(graph: &Graph, bytes: &[u8], wanted: &[&str]) -> Result<Imported, ImportError> {
-    let def = frames::functionalized(decode(bytes)?, wanted)?;
+    let mut def = frames::functionalized(decode(bytes)?, wanted)?;
+    reads::after_updates(&mut def)?;
     let nodes = order::sorted(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
     let imported = import(graph, importer, &nodes)?;
@@ -121,7 +123,8 @@ pub fn training_graph(
     bytes: &[u8],
     wanted: &[&str],
 ) -> Result<Imported, ImportError> {
-    let def = frames::functionalized(decode(bytes)?, wanted)?;
+    let mut def = frames::functionalized(decode(bytes)?, wanted)?;
+    reads::after_updates(&mut def)?;
     let nodes = order::sorted_with_first_values(&def, wanted)?;
     let importer = Importer::new(graph, &def, &nodes, Location::caller());
     let imported = import(graph, importer.without_devices(), &nodes)?;

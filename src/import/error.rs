@@ -88,7 +88,8 @@ pub enum NodeProblem {
     UnknownAttribute(String),
     /// An input must be known when the graph is built, and is not.
     #[error(
-        "its input {input} must be known before a step runs: feed no value that it is computed from"
+        "its input {input} must be known before a step runs, and is computed from a value that is \
+         fed, or from the unknown size of one: give that size in the graph"
     )]
     NotConstant {
         /// The index of the input.

@@ -18,10 +18,10 @@ use crate::tensor::{DType, PartialShape, Tensor};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// An operation has no counterpart in TensorFlow.
+    /// An operation has no counterpart in TensorFlow, or none that is written here.
     #[error(
-        "`{operation}` ({kind}) has no counterpart among TensorFlow's operations: export only the \
-         outputs that do not need it"
+        "`{operation}` ({kind}) can't be exported: TensorFlow has no such operation, or it is one \
+         that is not written yet; export only the outputs that do not need it"
     )]
     NoCounterpart {
         /// Its name.
@@ -38,7 +38,7 @@ pub enum ExportError {
 /// named. Names, devices and control inputs are kept; variables are resources.
 ///
 /// # Errors
-/// If an operation has no counterpart in TensorFlow: which one. If one of `outputs` belongs to
+/// If an operation has no counterpart in TensorFlow that is written here: which one. If one of `outputs` belongs to
 /// another graph, or the graph has a mistake.
 #[track_caller]
 pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, ExportError> {
@@ -115,7 +115,7 @@ const DRAWN_BYTES: usize = 1024;
 /// The attributes of a node.
 type Attributes<'a> = Vec<(&'a str, Value)>;
 
-/// What an operation becomes; `None` if it has no counterpart.
+/// What an operation becomes; `None` if it has no counterpart that is written here.
 type Written = Option<()>;
 
 /// A GraphDef in the making.

@@ -103,7 +103,24 @@ pub(super) fn tensor(
 
 /// The error that TensorFlow's element type of this number does not exist here.
 pub(super) fn no_such_type(dtype: i32) -> NodeProblem {
-    NodeProblem::unsupported(format!("TensorFlow's element type {dtype} does not exist here"))
+    let name = match dtype % REFERENCE {
+        4 => "uint8",
+        5 => "int16",
+        TEXT => "string",
+        8 => "complex64",
+        17 => "uint16",
+        18 => "complex128",
+        19 => "float16",
+        20 => "resource",
+        VARIANT => "variant",
+        22 => "uint32",
+        23 => "uint64",
+        _ => {
+            let what = format!("TensorFlow's element type {dtype} does not exist here");
+            return NodeProblem::unsupported(what);
+        }
+    };
+    NodeProblem::unsupported(format!("the element type {name} does not exist here"))
 }
 
 /// The elements, from the raw bytes or from a list whose last value is repeated.

@@ -165,7 +165,7 @@ fn other_formats_and_types_are_refused_and_not_misread() {
     let strings = node("Placeholder", "s", &[])
         .with("dtype", Value::Type(7))
         .with("shape", Value::Shape(shape(&[])));
-    assert_refused(vec![strings], &["node `s`", "element type 7"]);
+    assert_refused(vec![strings], &["node `s`", "element type string"]);
 }
 
 #[test]
