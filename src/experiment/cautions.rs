@@ -25,7 +25,7 @@ type Caution = fn(&Trial) -> Option<String>;
 /// Of a run by the built-in trainer.
 const OF_A_RUN: [Caution; 4] = [rate_of_zero, boundary_beyond, warm_up_beyond, look_beyond];
 /// Of all runs by the built-in trainer: what one of them needs is meant for that one.
-const OF_ALL: [Caution; 2] = [idle_job, whole_variables];
+const OF_ALL: [Caution; 3] = [idle_job, idle_servers, whole_variables];
 /// Of all its runs in a simulation. A deployment has other hardware than the scenario's.
 const OF_HARDWARE: [Caution; 4] = [idle_gpus, idle_devices, cost_of_no_stop, one_rack];
 
@@ -113,6 +113,16 @@ fn idle_job(trial: &Trial) -> Option<String> {
          on others",
         job.job()
     ))
+}
+
+/// Parameter servers of a training by all-reduce.
+fn idle_servers(trial: &Trial) -> Option<String> {
+    let has_servers = trial.cluster.spec.tasks().any(|task| task.is_parameter_server());
+    (has_servers && trial.settings.all_reduce.is_some()).then(|| {
+        "the tasks of the job `ps` do nothing: in a training by `program.all_reduce` the workers \
+         hold the variables; leave them out, by `--unset cluster.ps`"
+            .to_owned()
+    })
 }
 
 /// A partitioner that cuts nothing, as all variables together are no larger than one shard.

@@ -177,3 +177,13 @@ fn a_deployment_is_not_warned_of_the_hardware_of_a_simulation() {
     assert_eq!(cautions(&trials, World::Simulation, true).len(), 1);
     assert!(cautions(&trials, World::Deployment, true).is_empty());
 }
+
+#[test]
+fn parameter_servers_of_an_all_reduce_are_warned_of() {
+    let of = |more: &str| said_of("'sync'", "", more);
+    let reduce = "cluster.worker = 2\nprogram.all_reduce = 'ring'";
+    assert_says(&of(&format!("cluster.ps = 2\n{reduce}")), "the job `ps` do nothing: ");
+    assert_eq!(of(reduce), NOTHING);
+    assert_eq!(of("program.all_reduce = 'ring'"), NOTHING, "there is no default one");
+    assert_eq!(of("cluster.ps = 2\ncluster.worker = 2"), NOTHING);
+}

@@ -67,7 +67,8 @@ pub(super) fn build(
     origin: &str,
     text: Option<&str>,
 ) -> Result<Scenario, ScenarioError> {
-    let (cluster, mut found) = cluster_of_size(file.cluster.take(), origin, text)?;
+    let reduces = file.program.all_reduce.is_some();
+    let (cluster, mut found) = cluster_of_size(file.cluster.take(), reduces, origin, text)?;
     let scenario = checked(file, origin, cluster, &mut found);
     found.settle(origin, text)?;
     Ok(scenario)
@@ -170,12 +171,15 @@ fn stem(origin: &str) -> String {
         .map_or_else(|| origin.to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
-fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTreeMap<String, Tasks> {
+/// The cluster that is typed, or the default one, which has no parameter server if it `reduces`.
+fn cluster(
+    file: Option<BTreeMap<String, Tasks>>,
+    reduces: bool,
+    found: &mut Mistakes,
+) -> BTreeMap<String, Tasks> {
     let Some(file) = file else {
-        return BTreeMap::from([
-            ("ps".to_owned(), Tasks::Count(1)),
-            ("worker".to_owned(), Tasks::Count(2)),
-        ]);
+        let servers = (!reduces).then(|| ("ps".to_owned(), Tasks::Count(1)));
+        return servers.into_iter().chain([("worker".to_owned(), Tasks::Count(2))]).collect();
     };
     let has_workers = file.keys().any(|job| TaskName::new(job.as_str(), 0).is_of_workers());
     if !has_workers {
@@ -201,7 +205,11 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
                 .note(&path, format!("the tasks of `{job}` would not {duty}; is `{meant}` meant?"));
         }
         found.unless(tasks.count() >= 1, &path, || {
-            let instead = if job == "ps" { ", or train by `program.all_reduce`" } else { "" };
+            let instead = match job == "ps" {
+                true if reduces => return NO_SERVERS.to_owned(),
+                true => ", or train by `program.all_reduce`",
+                false => "",
+            };
             format!("a job has at least 1 task; remove it, or give it one{instead}")
         });
         if let Tasks::Addresses(addresses) = &tasks {
@@ -212,15 +220,20 @@ fn cluster(file: Option<BTreeMap<String, Tasks>>, found: &mut Mistakes) -> BTree
     cluster
 }
 
-/// The cluster, with the mistakes in it. Fails at once if it has more tasks than any run can have:
+/// What is said of a job `ps` without tasks in a training by all-reduce.
+const NO_SERVERS: &str = "an all-reduce has no parameter servers; remove the key, by \
+                          `--unset cluster.ps`";
+
+/// The cluster, with the mistakes in it; it `reduces` if it trains by all-reduce. Fails at once if it has more tasks than any run can have:
 /// the rest of the scenario is made for each of them.
 fn cluster_of_size(
     file: Option<BTreeMap<String, Tasks>>,
+    reduces: bool,
     origin: &str,
     text: Option<&str>,
 ) -> Result<(BTreeMap<String, Tasks>, Mistakes), ScenarioError> {
     let mut found = Mistakes::default();
-    let cluster = cluster(file, &mut found);
+    let cluster = cluster(file, reduces, &mut found);
     let total: u64 = cluster.values().map(|tasks| u64::from(tasks.count())).sum();
     if total <= MOST_TASKS {
         return Ok((cluster, found));

@@ -105,6 +105,11 @@ impl RunSpec {
     }
 }
 
+/// Whether a run of `mode` can sum its gradients by all-reduce.
+fn is_plain(mode: Mode) -> bool {
+    matches!(mode, Mode::Sync { backups: 0, .. })
+}
+
 /// Checks a run whose towers are mirrored, if they are.
 fn check_reduces(
     reduces: bool,
@@ -113,8 +118,7 @@ fn check_reduces(
     compression: Compression,
     found: &mut Mistakes,
 ) {
-    let is_plain = matches!(mode, Mode::Sync { backups: 0, .. });
-    found.unless(!reduces || is_plain, path, || {
+    found.unless(!reduces || is_plain(mode), path, || {
         "`program.all_reduce` is for synchronous training, where every step has a gradient of \
          every tower; set `mode = \"sync\"`"
             .to_owned()
@@ -151,7 +155,14 @@ pub(super) fn runs(
         let meant = RunSpec { own_keys, ..RunSpec::new(mode, compression) };
         let name = run.name.unwrap_or_else(|| meant.how() + &changes);
         let has_to_fit = !differs && (only.is_empty() || only.contains(&name));
-        if has_to_fit && let Err((parameter, problem)) = mode.check(workers.max(1)) {
+        // Of a mode that an all-reduce does not take, nothing else is said, least of all about the
+        // one replica that its tasks are. Where no task trains, that is the mistake.
+        let fits = !reduces || is_plain(mode);
+        let workers = if workers == 0 { u32::MAX } else { workers };
+        if has_to_fit
+            && fits
+            && let Err((parameter, problem)) = mode.check(workers)
+        {
             found.note(format!("run[{index}].mode.{parameter}"), problem);
         }
         if let Some(own) = run.compression {

@@ -350,3 +350,22 @@ fn more_tasks_than_any_run_can_have_are_refused_before_anything_is_made_for_each
         assert_eq!(said, format!("sims/example.toml:{expected}"));
     }
 }
+
+#[test]
+fn what_follows_from_another_mistake_is_not_said() {
+    let modes = "[[run]]\nmode = 'sync'\n[[run]]\nmode = { sync = { backups = 1 } }\n\
+                 [[run]]\nmode = { k_async = { k = 3 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }";
+    let said = |before: &str| example(&format!("{before}\n{modes}")).unwrap_err().to_string();
+    let reduces = said("[cluster]\nworker = 8\n[program]\nall_reduce = 'ring'");
+    assert_eq!(reduces.matches("set `mode = \"sync\"`").count(), 3, "{reduces}");
+    assert_eq!(reduces.lines().count(), 3, "{reduces}");
+    let nobody = said("[cluster]\nps = 1\nworker = 0");
+    assert!(nobody.contains("cluster.worker: a job has at least 1 task"), "{nobody}");
+    assert!(nobody.contains("k_batch_sync.k: 0 must be at least 1"), "{nobody}");
+    assert_eq!(nobody.lines().count(), 2, "{nobody}");
+    let servers = "[cluster]\nps = 0\nworker = 8\n[program]\nall_reduce = 'ring'";
+    let servers = example(&format!("{servers}\n[[run]]\nmode = 'sync'")).unwrap_err().to_string();
+    let says = "cluster.ps: an all-reduce has no parameter servers; remove the key, by \
+                `--unset cluster.ps`";
+    assert!(servers.ends_with(says), "{servers}");
+}
