@@ -21,7 +21,7 @@ pub enum TapeError {
     None {
         /// The folder.
         folder: String,
-        /// The folders in it that have tapes.
+        /// The folders in it that have tapes, in quotes, each with the run that recorded them.
         within: Vec<String>,
     },
     /// The tape of a task is missing.
@@ -48,8 +48,8 @@ pub enum TapeError {
     },
     /// The tape was recorded in another run.
     #[error(
-        "{path} was recorded with {what} `{tape}`, but this run has `{run}`; replay it with the \
-         scenario and the arguments that it was recorded with"
+        "{path} was recorded with {what} `{tape}`, but this run has `{run}`; {}",
+        instead(.what, .tape)
     )]
     Foreign {
         /// The file.
@@ -64,6 +64,9 @@ pub enum TapeError {
 }
 
 impl TapeError {
+    /// What differs of a tape that another run of the same scenario has recorded.
+    pub(super) const RUN: &str = "the run";
+
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         |source| Self::System { what, source }
@@ -78,6 +81,14 @@ impl TapeError {
     pub(crate) fn is_of_writing(&self) -> bool {
         matches!(self, Self::System { what, .. } if what.starts_with("write"))
     }
+}
+
+/// What to do about a tape of `tape`, in `what` of which this run differs.
+fn instead(what: &str, tape: &str) -> String {
+    if what == TapeError::RUN {
+        return format!("add `--run '{tape}'`");
+    }
+    "replay it with the scenario and the arguments that it was recorded with".to_owned()
 }
 
 /// What to do about a `folder` without tapes.

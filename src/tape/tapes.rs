@@ -171,7 +171,7 @@ fn check(path: &str, tape: &Header, own: &Header) -> Result<(), TapeError> {
         |tasks: &[TaskName]| tasks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let both = [
         ("the scenario", tape.scenario.clone(), own.scenario.clone()),
-        ("the run", tape.run.clone(), own.run.clone()),
+        (TapeError::RUN, tape.run.clone(), own.run.clone()),
         ("the mode", tape.how.clone(), own.how.clone()),
         ("the seed", tape.seed.to_string(), own.seed.to_string()),
         ("the tasks", list(&tape.tasks), list(&own.tasks)),
@@ -203,12 +203,17 @@ pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, TapeError> {
     Ok(files)
 }
 
-/// The folders in `folder` that have tapes, in quotes.
+/// The folders in `folder` that have tapes, in quotes, each with the flag that names its run.
 fn folders(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let has_tapes = |path: &PathBuf| files(path).is_ok_and(|tapes| !tapes.is_empty());
+    let with_run = |path: PathBuf| {
+        let first = files(&path).ok().and_then(|tapes| file::load(tapes.first()?).ok());
+        let run = first.map(|tape| format!(" (with `--run '{}'`)", tape.header.run));
+        format!("`{}`{}", path.display(), run.unwrap_or_default())
+    };
     let found = entries.map(|entry| entry.path()).filter(has_tapes);
-    let mut found: Vec<String> = found.map(|path| format!("`{}`", path.display())).collect();
+    let mut found: Vec<String> = found.map(with_run).collect();
     found.sort();
     found
 }
@@ -216,6 +221,16 @@ fn folders(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tape_of_another_run_names_the_flag_and_one_of_another_seed_does_not() {
+        let header = Tapes::of(vec![TaskName::new("ps", 0)], Vec::new()).header;
+        let said = |own: Header| check("a.tape", &header, &own).unwrap_err().to_string();
+        let of_run = said(Header { run: "b".to_owned(), ..header.clone() });
+        assert!(of_run.ends_with(&format!("; add `--run '{}'`", header.run)), "{of_run}");
+        let of_seed = said(Header { seed: header.seed + 1, ..header.clone() });
+        assert!(of_seed.ends_with(" that it was recorded with"), "{of_seed}");
+    }
 
     #[test]
     fn a_life_that_lasts_to_the_end_of_the_clock_dies_there() {
