@@ -78,11 +78,16 @@ fn print(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
     if let Some(target) = target(config) {
         writeln!(out, "target   {target}")?;
     }
-    for task in cluster.tasks() {
-        let address = cluster.task_address(&task).unwrap_or("unknown");
-        writeln!(out, "{:<8} {address}", task.to_string())?;
+    for line in addresses(cluster) {
+        writeln!(out, "{line}")?;
     }
     write_replicas(&named(cluster), &mut out)
+}
+
+/// A line for each task of `cluster`, with its address.
+pub(super) fn addresses(cluster: &ClusterSpec) -> Vec<String> {
+    let address = |task: &TaskName| cluster.task_address(task).unwrap_or("unknown");
+    cluster.tasks().map(|task| format!("{:<8} {}", task.to_string(), address(&task))).collect()
 }
 
 /// The address that a client of this task gives `Session::connect`. TensorFlow's, `grpc://...`,
@@ -121,4 +126,16 @@ fn print_json(config: &RunConfig, cluster: &ClusterSpec) -> io::Result<()> {
         "replicas": named(cluster),
     });
     writeln!(raw_stdout(), "{found:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_task_has_a_line_with_its_address() {
+        let jobs = r#"{"ps": ["a:1"], "worker": ["b:1", "c:1"]}"#;
+        let lines = addresses(&ClusterSpec::from_json(jobs).unwrap());
+        assert_eq!(lines, ["ps:0     a:1", "worker:0 b:1", "worker:1 c:1"]);
+    }
 }

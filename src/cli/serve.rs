@@ -22,7 +22,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let mut seat = Seat::new(&config, ClusterSpec::default(), proof, run)?;
     seat.silence = Some(args.silence.0);
     seat.lanes = args.lanes.threads.map(usize::from);
-    let (task, cluster) = (seat.task().clone(), seat.cluster().to_string());
+    let (task, places) = (seat.task().clone(), super::cluster::addresses(seat.cluster()));
     let stop = StopRequest::on_signals()?;
     let (devices, busy_poll) = (args.devices, args.busy_poll.0);
     let live = Live::start(args.metrics.address, None)?;
@@ -34,7 +34,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     });
     let member = Member { devices, busy_poll, board, ..Member::new(seat) };
     let ready = || {
-        say!("{task} of {cluster} serves sessions as `{}`; a signal ends it", args.run_name);
+        say!("{task} serves sessions as `{}`; a signal ends it; its cluster:", args.run_name);
+        places.iter().for_each(|place| say!("{place}"));
     };
     let ended = deployment::serve(member, args.recovery.0, stop, ready)?;
     ended.map_err(|error| Failure::Task { run: args.run_name.clone(), error })

@@ -29,11 +29,19 @@ const WORDS: [(&str, &str); 4] = [
     (" as a value, use '", " to a program of your own, write '"),
 ];
 
+/// The flags whose number is at least 1.
+const FROM_1: [&str; 4] = ["--devices", "--jobs", "--repeat", "--seeds"];
+
 /// `error` as it is printed.
 pub(crate) fn said(error: &clap::Error) -> String {
     let mut text = error.render().ansi().to_string();
     for (theirs, ours) in WORDS {
         text = text.replace(theirs, ours);
+    }
+    if let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg)
+        && arg.split_once(' ').is_some_and(|(flag, _)| FROM_1.contains(&flag))
+    {
+        text = text.replace("a whole number from 0", "a whole number from 1");
     }
     if let Some((before, range)) = text.split_once(" is not in ") {
         text = format!("{before} is not from {}", range.replacen("..=", " to ", 1));
@@ -76,4 +84,23 @@ fn of_variable(flag: &str, found: &str) -> Option<String> {
         .any(|word| word.to_str().is_some_and(|word| word.split('=').next() == Some(flag)));
     let is_there = std::env::var(&name).is_ok_and(|value| value.contains(found));
     (is_there && !is_typed).then(|| format!("the variable {name} says it: mend it, or unset it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::Args;
+    use super::*;
+
+    #[test]
+    fn a_number_below_the_least_of_its_flag_is_told_that_least() {
+        let said_of = |number: &str| {
+            let words = ["trainyard", "sim", "a.toml", number];
+            said(&Args::try_parse_from(words).unwrap_err())
+        };
+        assert!(said_of("--seeds=-1").contains("write a whole number from 1"));
+        assert!(said_of("--seeds=0").contains("write 1 or more"));
+        assert!(said_of("--chaos=-1").contains("write a whole number from 0"));
+    }
 }

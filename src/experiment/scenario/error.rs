@@ -245,7 +245,8 @@ pub(super) fn suggestion(message: &str) -> Option<String> {
     let (found, names) = (names.next()?, names.collect::<Vec<_>>());
     let meant = synonyms::meant(found, &names).or_else(|| most_like(found, names.iter().copied()));
     let meant = meant.or_else(|| synonyms::nearly_meant(found, &names));
-    meant.map(str::to_owned)
+    // The only name that is expected is said already.
+    meant.filter(|meant| names != [*meant]).map(str::to_owned)
 }
 
 /// The one of `names` that is most like `found`, if any is similar enough.

