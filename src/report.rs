@@ -41,7 +41,7 @@ pub use expectations::{Checked, Expectations, Expected, write_junit};
 pub use model::{
     End, EvaluationRow, Gradients, NoSuchRun, Report, Run, SkippedFaultText, TaskUsage, World,
 };
-pub use path::{Bottleneck, CriticalPath, PathPart, TimeCause};
+pub use path::{Bottleneck, CriticalPath, PathPart, Pauses, TimeCause};
 pub use series::Summary;
 pub use statistics::{Staleness, StepSeconds};
 pub use swept::Swept;

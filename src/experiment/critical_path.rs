@@ -215,7 +215,8 @@ fn named(task: &TaskName, part: SpanKind) -> (TimeCause, Option<String>) {
         SpanKind::CardsAndLinks => (TimeCause::Bandwidth, None),
         SpanKind::Latency => (TimeCause::Latency, None),
         SpanKind::Coordination => (TimeCause::Coordination, None),
-        SpanKind::Other => (TimeCause::Other, None),
+        SpanKind::Fault => (TimeCause::Faults, None),
+        SpanKind::Sleep => (TimeCause::Other, None),
     }
 }
 

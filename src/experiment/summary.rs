@@ -12,9 +12,13 @@ use std::time::Duration;
 use super::Trial;
 use super::critical_path::{self, Extent};
 use super::observed::Observed;
+use super::scenario::Checkpoint;
 use crate::cluster::TaskName;
-use crate::report::{CriticalPath, End, EvaluationRow, Gradients, Run, Staleness, StepSeconds};
+use crate::report::{
+    CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, Staleness, StepSeconds,
+};
 use crate::runtime::Traffic;
+use crate::sync::Mode;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
 use absences::steps_without;
@@ -107,13 +111,33 @@ impl Trial {
             Some(path) => critical_path::simulated(path, &self.cluster, steps, run),
             None => critical_path::deployed(steps, run),
         }?;
-        Some(CriticalPath { workers_are_free, ..path })
+        Some(CriticalPath { workers_are_free, pauses: self.pauses(observed), ..path })
+    }
+
+    /// What the run, of which this was observed, has that holds its steps up.
+    fn pauses(&self, observed: &Observed) -> Pauses {
+        let settings = &self.settings;
+        let key = |checkpoint: &Checkpoint| match checkpoint.every_steps {
+            Some(_) => "checkpoint.every_steps",
+            None => "checkpoint.every",
+        };
+        Pauses {
+            looks: settings.stop.looks().is_some() && self.cluster.spec.evaluator().is_none(),
+            checkpoints: self.checkpoint.as_ref().map(key),
+            faults: self.cluster.faults.list.len() > observed.skipped_faults.len(),
+            takes_backups: takes_backups(self.mode) && settings.all_reduce.is_none(),
+        }
     }
 
     /// Whether a slow worker costs the others no time. Tokens hold workers back in any mode.
     pub(super) fn leaves_workers_free(&self) -> bool {
         self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none()
     }
+}
+
+/// Whether rounds or exchanges of `mode` can do without the slowest workers.
+fn takes_backups(mode: Mode) -> bool {
+    matches!(mode, Mode::Sync { .. } | Mode::LocalSgd { .. } | Mode::DiLoCo { .. })
 }
 
 /// The steps, where those that were undone are at the global step `begun`, from which it began.

@@ -40,11 +40,14 @@ pub enum TimeCause {
     Latency,
     /// The latency of all other messages: orders, votes, acknowledgements.
     Coordination,
+    /// What faults delay: the news of a lost task, messages that are held back, a task that stands
+    /// still.
+    Faults,
     /// The last steps of workers that were late: what was under way after the last gradient was
     /// applied.
     LateSteps,
-    /// Sleeps, delays by faults, and other time in which no applied step was under way:
-    /// evaluations, checkpoints, the way back from a crash.
+    /// Sleeps, and other time in which no applied step was under way: evaluations, checkpoints,
+    /// the way back from a crash.
     Other,
     /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,
@@ -64,6 +67,23 @@ pub struct CriticalPath {
     /// kernels do.
     #[serde(skip)]
     pub workers_are_free: bool,
+    /// What the run has that holds its steps up.
+    #[serde(skip)]
+    pub pauses: Pauses,
+}
+
+/// What a run has that holds its steps up, as far as something can be done about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Pauses {
+    /// Looks at the test split before its end.
+    pub looks: bool,
+    /// The key of the scenario that says how often it writes checkpoints; none if it writes none.
+    pub checkpoints: Option<&'static str>,
+    /// Faults that happened.
+    pub faults: bool,
+    /// Whether its mode takes backup workers.
+    pub takes_backups: bool,
 }
 
 /// A part of a task on the critical path.
@@ -104,7 +124,7 @@ impl CriticalPath {
     pub fn new(causes: BTreeMap<TimeCause, f64>, mut parts: Vec<PathPart>) -> Self {
         parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         parts.truncate(MOST_PARTS);
-        Self { causes, parts, workers_are_free: false }
+        Self { causes, parts, workers_are_free: false, pauses: Pauses::default() }
     }
 
     /// The time of all of it \[s\].
@@ -215,25 +235,32 @@ impl Run {
         let stragglers =
             (quickened - percent > 0.5).then(|| format!(" ({quickened:.0} % with stragglers)"));
         let part = part.map(|(name, own)| format!(" ({:.0} % {name})", 100.0 * own));
+        let name = match cause {
+            TimeCause::Other => path.pauses.name(),
+            cause => cause.name().to_owned(),
+        };
         Some(format!(
-            "limited by {}{with}, {percent:.0} % of the time{}; at twice the speed, the run would \
-             be about {:.0} % shorter{}: {}",
-            cause.name(),
+            "limited by {name}{with}, {percent:.0} % of the time{}; at twice the speed, the run \
+             would be about {:.0} % shorter{}: {}",
             part.or(stragglers).unwrap_or_default(),
             quickened / 2.0,
             path.with_all_links(cause).unwrap_or_default(),
-            self.advice(cause)
+            self.advice(cause, path.pauses)
         ))
     }
 
     /// What makes `cause` less in this run: more servers don't where one has most of the bytes.
-    fn advice(&self, cause: TimeCause) -> String {
-        match self.crowded_server().filter(|_| cause == TimeCause::ServerCard) {
-            Some(server) => format!(
+    fn advice(&self, cause: TimeCause, pauses: Pauses) -> String {
+        match (cause, self.crowded_server()) {
+            (TimeCause::ServerCard, Some(server)) => format!(
                 "{server} has most of the bytes; cut its variables into parts \
                  (`program.partitioner`), or take faster network cards or compression"
             ),
-            None => cause.advice().to_owned(),
+            (TimeCause::Faults, _) if pauses.takes_backups => {
+                cause.advice().to_owned() + ", or backup workers, so that no round waits for it"
+            }
+            (TimeCause::Other, _) => pauses.advice(),
+            _ => cause.advice().to_owned(),
         }
     }
 
@@ -248,6 +275,25 @@ impl Run {
             .map(|(task, usage)| (task, busy(usage)))
             .max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(a.0)))?;
         (count > 1.0 && most * (count - 1.0) > 2.0 * (all - most)).then_some(server)
+    }
+}
+
+impl Pauses {
+    /// What the time beside the steps was spent on, in words.
+    fn name(self) -> String {
+        let checkpoints = self.checkpoints.map(|_| "checkpoints");
+        let way_back = self.faults.then_some("the way back from faults");
+        let middle = [Some("evaluations"), checkpoints, way_back].into_iter().flatten();
+        format!("{} and sleeps", middle.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What makes it less.
+    fn advice(self) -> String {
+        let looks = "fewer evaluations (`stop.evaluate_every`, `stop.evaluate_every_samples`)";
+        let checkpoints = self.checkpoints.map(|key| format!("fewer checkpoints (`{key}`)"));
+        let own = if self.faults { "look at its faults and timers" } else { "look at its timers" };
+        let parts = [self.looks.then(|| looks.to_owned()), checkpoints, Some(own.to_owned())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; or ")
     }
 }
 
@@ -266,8 +312,9 @@ impl TimeCause {
             Self::Bandwidth => "network cards and links that are full together",
             Self::Latency => "the network's latency",
             Self::Coordination => "coordination: the latency of orders, votes and answers",
+            Self::Faults => "faults",
             Self::LateSteps => "late workers' last steps",
-            Self::Other => "evaluations, checkpoints, sleeps and faults",
+            Self::Other => "evaluations, checkpoints and sleeps",
             Self::Parameters => "waiting for parameters",
             Self::Update => "waiting for updates",
         }
@@ -290,11 +337,9 @@ impl TimeCause {
             }
             Self::Latency => "a network with less latency, larger batches, or local steps",
             Self::Coordination => "a network with less latency, larger batches, or local steps",
+            Self::Faults => "a shorter `network.silence`, by which a lost task is noticed sooner",
             Self::LateSteps => "train for longer, and they matter less",
-            Self::Other => {
-                "fewer evaluations (`stop.evaluate_every`, `stop.evaluate_every_samples`) or \
-                 checkpoints (`checkpoint.every_steps`); or look at its timers and faults"
-            }
+            Self::Other => "look at its timers",
             Self::Parameters | Self::Update => {
                 "`launch --compare` or `sim` says which part of the cluster is waited for"
             }

@@ -363,12 +363,29 @@ fn a_run_is_limited_by_the_cause_that_took_most_of_its_time() {
 }
 
 #[test]
-fn a_run_that_stands_still_between_its_steps_is_told_of_evaluations_and_checkpoints() {
-    let limit =
-        limited(&[(TimeCause::Other, 9.0), (TimeCause::Compute, 1.0)], &[]).limit().unwrap();
-    assert!(limit.starts_with("limited by evaluations, checkpoints, sleeps and faults, 90 %"));
-    assert!(limit.contains(": fewer evaluations (`stop.evaluate_every`, "), "{limit}");
-    assert!(limit.contains("checkpoints (`checkpoint.every_steps`)"), "{limit}");
+fn a_run_that_stands_still_between_its_steps_is_told_of_what_it_has() {
+    let limit = |cause, pauses| {
+        let mut run = limited(&[(cause, 9.0), (TimeCause::Compute, 1.0)], &[]);
+        run.critical_path.as_mut().unwrap().pauses = pauses;
+        run.limit().unwrap()
+    };
+    let checkpoints = Some("checkpoint.every_steps");
+    let all = Pauses { looks: true, checkpoints, faults: true, takes_backups: true };
+    let one = limit(TimeCause::Other, all);
+    let name = "limited by evaluations, checkpoints, the way back from faults and sleeps, 90 %";
+    assert!(one.starts_with(name), "{one}");
+    assert!(one.contains(": fewer evaluations (`stop.evaluate_every`, "), "{one}");
+    assert!(
+        one.ends_with("checkpoints (`checkpoint.every_steps`); or look at its faults and timers")
+    );
+    let none = limit(TimeCause::Other, Pauses::default());
+    assert!(none.starts_with("limited by evaluations and sleeps, 90 %"), "{none}");
+    assert!(none.ends_with(" shorter: look at its timers"), "{none}");
+    let faults = limit(TimeCause::Faults, all);
+    assert!(faults.starts_with("limited by faults, 90 %"), "{faults}");
+    assert!(faults.contains(": a shorter `network.silence`"), "{faults}");
+    assert!(faults.contains("backup workers") && !faults.contains("checkpoints"), "{faults}");
+    assert!(!limit(TimeCause::Faults, Pauses::default()).contains("backup workers"));
 }
 
 #[test]

@@ -86,9 +86,10 @@ impl History {
         self.records.push_back(Record { ended, cause, task: task as u32, part });
     }
 
-    /// Something happens to `task` without a cause in the simulation.
+    /// A fault happens to `task`, or one that it noticed only now: nothing in the simulation has
+    /// caused it.
     pub(super) fn interfere(&mut self, now: Time, task: usize) {
-        self.end(NOTHING, now, task, SpanKind::Other);
+        self.end(NOTHING, now, task, SpanKind::Fault);
     }
 
     /// Kernels of `task` end, which straggled for the last `straggling` \[ns\].
@@ -175,7 +176,7 @@ impl History {
     fn follow(&mut self, started: Time, now: Time) {
         self.path.clear();
         let mut until = now;
-        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: SpanKind::Other };
+        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: SpanKind::Sleep };
         let mut record = self.get(self.current).unwrap_or(oldest);
         while until > started {
             let cause = self.get(record.cause);
@@ -193,11 +194,11 @@ impl History {
     fn wait(&mut self, waited: Waited) {
         let mut until = waited.until;
         let frozen = self.frozen[waited.task].iter().rev();
-        for (since, thawed) in frozen.filter(|_| waited.part != SpanKind::Other) {
+        for (since, thawed) in frozen.filter(|_| waited.part != SpanKind::Fault) {
             let (from, to) = ((*since).max(waited.from), (*thawed).min(until));
             if from < to {
                 self.path.extend((to < until).then_some(Waited { from: to, until, ..waited }));
-                self.path.push(Waited { from, until: to, part: SpanKind::Other, ..waited });
+                self.path.push(Waited { from, until: to, part: SpanKind::Fault, ..waited });
                 until = from;
             }
         }

@@ -212,7 +212,7 @@ impl World {
             }
             Event::Wake { task, alarm, cause, .. } => {
                 self.audit.record(self.now, EventKind::Wake, [seq, 0]);
-                self.history.end(cause, self.now, task, SpanKind::Other);
+                self.history.end(cause, self.now, task, SpanKind::Sleep);
                 alarm.has_rung.set(true);
                 actions.extend(alarm.waker.take().map(Action::Wake));
             }
@@ -222,7 +222,7 @@ impl World {
             }
             Event::SlowArrival(delivery) => {
                 self.audit.record(self.now, EventKind::Fault, [seq, 0]);
-                self.history.end(delivery.payload.cause, self.now, delivery.to, SpanKind::Other);
+                self.history.end(delivery.payload.cause, self.now, delivery.to, SpanKind::Fault);
                 self.take_in(*delivery, actions);
             }
             Event::FirstBytes { from, to, size, cause } => {

@@ -93,7 +93,7 @@ fn while_a_task_stands_still_a_fault_is_waited_for() {
     let expected = [
         ((tasks[OTHERS].clone(), SpanKind::CardIn), 0.25),
         ((tasks[OTHERS].clone(), SpanKind::Kernels), 0.4),
-        ((tasks[OTHERS].clone(), SpanKind::Other), 0.35),
+        ((tasks[OTHERS].clone(), SpanKind::Fault), 0.35),
     ];
     assert_eq!(history.paths(&tasks).shares, BTreeMap::from(expected));
 }

@@ -31,8 +31,11 @@ listed! {
         Latency as "latency",
         /// The latency of the other envelopes to it: orders, votes, acknowledgements.
         Coordination as "latency of coordination",
-        /// Its sleeps, and what faults delay.
-        Other as "sleep or fault",
+        /// What faults delay: messages that they hold back, the news of a lost peer, and the time
+        /// in which it stands still.
+        Fault as "fault",
+        /// Its sleeps.
+        Sleep as "sleep",
     }
     const ALL;
     /// What it is called on a timeline.

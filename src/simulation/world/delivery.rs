@@ -99,7 +99,7 @@ impl World {
     pub(super) fn release_held(&mut self, actions: &mut Vec<Action>) {
         for delivery in std::mem::take(&mut self.held) {
             let Envelope { cause, .. } = delivery.payload;
-            self.history.end(cause, self.now, delivery.to, SpanKind::Other);
+            self.history.end(cause, self.now, delivery.to, SpanKind::Fault);
             self.take_in(delivery, actions);
         }
     }
