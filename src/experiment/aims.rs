@@ -86,7 +86,7 @@ mod tests {
         assert!(ranked(table_of("", "program.batch = 64")));
         let unlike = table_of("", "program.model = 'mlp'");
         let told =
-            "\nmodels or data differ, so that only these are compared with each other: a | b\n";
+            "\nmodels or data differ, so that only these are compared with each other: `a` | `b`\n";
         assert!(unlike.contains(told), "{unlike}");
         assert!(!table_of("", "program.batch = 64").contains("only these"));
         assert!(!ranked(unlike));

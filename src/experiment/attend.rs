@@ -184,7 +184,7 @@ impl Trial {
     fn meets_its_end(&self, run: &Run) -> bool {
         let stop = &self.settings.stop;
         stop.steps.is_some_and(|steps| run.global_steps >= steps)
-            || run.seconds_to_target.is_some()
+            || run.target_reached_at.is_some()
             || stop.time.is_some_and(|limit| run.seconds >= limit.as_secs_f64())
     }
 }

@@ -24,7 +24,7 @@ use crate::units::Time;
 use absences::steps_without;
 use divergence::final_loss;
 use rates::Rates;
-use resumption::{has_its_own_time, resumed_from};
+use resumption::{has_its_own_time, resumed_from, was_over};
 
 impl Trial {
     /// The run's entry in the report, from a training's record and its world's observations; it
@@ -56,7 +56,9 @@ impl Trial {
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
         let (final_loss, reached) = (final_loss(recording), reached(settings, recording));
         let misses_target = settings.stop.accuracy.is_some() && reached.is_none();
-        let reached = reached.filter(|_| has_its_own_time(recording, resumed_from));
+        let target_reached_at = reached.map(|reached| reached.global_step);
+        let was_over = was_over(resumed_from, target_reached_at, applied);
+        let reached = reached.filter(|_| !was_over && has_its_own_time(recording, resumed_from));
         Run {
             name: self.name.clone(),
             run: self.run_name().to_owned(),
@@ -79,10 +81,16 @@ impl Trial {
             final_loss,
             diverged_at: divergence::since(recording),
             test_accuracy: last.map(|evaluation| evaluation.accuracy),
-            seconds_to_target: reached.map(|(at, _)| at),
-            seconds_to_target_resolution: reached.map(|(at, before)| at - before),
+            last_look_at: last.map(|evaluation| evaluation.global_step),
+            target_reached_at,
+            seconds_to_target: reached.map(|reached| reached.at),
+            seconds_to_target_resolution: reached.map(|reached| reached.at - reached.before),
             staleness: Staleness::of(&staleness(steps.clone(), counted - applied)),
-            gradients: gradients(recording, applied),
+            // Workers may have begun steps before they heard that the training was over.
+            gradients: match was_over {
+                true => Gradients::default(),
+                false => gradients(recording, applied),
+            },
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
@@ -91,6 +99,7 @@ impl Trial {
             events: observed.events,
             digest: observed.digest.clone(),
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
+            checkpoint_place: self.checkpoint_place(),
             failed_checkpoints: recording.failed_checkpoints.iter().map(failed).collect(),
             skipped_faults: observed.skipped_faults.clone(),
             comparison: None,
@@ -200,13 +209,23 @@ pub(super) fn evaluations(trial: &Trial, recording: &Recording) -> Vec<Evaluatio
     recording.evaluations.iter().map(row).collect()
 }
 
-/// The times of the first evaluation that reached the target and of the one before it, or of the
-/// run's beginning \[s\].
-fn reached(settings: &Settings, recording: &Recording) -> Option<(f64, f64)> {
+/// The first look at the test split that reached the target.
+#[derive(Clone, Copy)]
+struct Reached {
+    global_step: u64,
+    /// Its time \[s\].
+    at: f64,
+    /// The time of the look before it, or of the run's beginning \[s\].
+    before: f64,
+}
+
+/// The first evaluation that reached the target.
+fn reached(settings: &Settings, recording: &Recording) -> Option<Reached> {
     let (target, evaluations) = (settings.stop.accuracy?, &recording.evaluations);
     let first = evaluations.iter().position(|evaluation| evaluation.accuracy >= target)?;
     let before = evaluations[..first].last().map_or(0.0, |before| before.at.as_secs_f64());
-    Some((evaluations[first].at.as_secs_f64(), before))
+    let Evaluation { global_step, at, .. } = evaluations[first];
+    Some(Reached { global_step, at: at.as_secs_f64(), before })
 }
 
 /// The number of applied gradients for each staleness; of workers that train copies of their own,
@@ -400,15 +419,30 @@ mod tests {
     fn a_training_that_had_reached_its_target_before_has_no_time_to_it_and_is_done() {
         let trial = Experiment::parse("[stop]\nsteps = 9\naccuracy = 0.5\n").unwrap();
         let trial = trial.trials().unwrap().remove(0);
-        let shared = SharedRecording::default();
-        shared.record(Fact::Restored(Restore { global_step: 9, at: Time(1) }));
-        let (at, accuracy) = (Time(348_000_000), 0.9);
-        let evaluation = Evaluation { global_step: 9, at, loss: 1.0, accuracy };
-        shared.record(Fact::Evaluated(evaluation));
-        let observed = Observed::deployed(Time(400_000_000), BTreeMap::new());
-        let run = trial.summarise(&shared.finish(), &observed, Duration::from_millis(400));
-        assert!(run.had_nothing_to_do());
-        assert_eq!((run.end, run.seconds_to_target), (End::Done, None));
+        let summary = |steps: &[StepStats], accuracies: &[(u64, f64)]| {
+            let shared = SharedRecording::default();
+            shared.record(Fact::Restored(Restore { global_step: 9, at: Time(1) }));
+            steps.iter().for_each(|step| shared.record(Fact::Step(step.clone())));
+            for (global_step, accuracy) in accuracies {
+                let (global_step, at) = (*global_step, Time(348_000_000));
+                let accuracy = *accuracy;
+                shared.record(Fact::Evaluated(Evaluation { global_step, at, loss: 1.0, accuracy }));
+            }
+            let observed = Observed::deployed(Time(400_000_000), BTreeMap::new());
+            trial.summarise(&shared.finish(), &observed, Duration::from_millis(400))
+        };
+        let vain = StepStats { applied: false, ..step(0, 0, 9, 100) };
+        for steps in [&[][..], std::slice::from_ref(&vain)] {
+            let run = summary(steps, &[(9, 0.9)]);
+            assert!(run.had_nothing_to_do());
+            assert_eq!((run.end, run.seconds_to_target), (End::Done, None));
+            assert_eq!(run.gradients, Gradients::default(), "of steps begun after the end");
+        }
+        let missed = summary(&[vain], &[(9, 0.4)]);
+        assert!(!missed.had_nothing_to_do() && missed.gradients.dropped == 1);
+        let more = summary(&[step(0, 0, 10, 100)], &[(9, 0.4), (10, 0.9)]);
+        assert!(!more.had_nothing_to_do() && more.seconds_to_target.is_some());
+        assert_eq!((more.target_reached_at, more.last_look_at), (Some(10), Some(10)));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Report {
 
 /// The error of a report that has no run of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the report has no run `{name}`; it has {}", .runs.join(", "))]
+#[error("the report has no run `{name}`; it has `{}`", .runs.join("`, `"))]
 pub struct NoSuchRun {
     /// The name that was asked for.
     pub name: String,
@@ -155,6 +155,12 @@ pub struct Run {
     pub diverged_at: Option<u64>,
     /// The share of the test split that the final model gets right; none if it was not evaluated.
     pub test_accuracy: Option<f64>,
+    /// The global step of that look at the test split.
+    #[serde(skip)]
+    pub last_look_at: Option<u64>,
+    /// The global step of the first look that reached the target accuracy; none if none did.
+    #[serde(skip)]
+    pub target_reached_at: Option<u64>,
     /// The time of the first evaluation that reached the target accuracy, in seconds since the run
     /// began, so that `start_seconds` is in it; none if it was not reached, or there is no target.
     pub seconds_to_target: Option<f64>,
@@ -188,6 +194,9 @@ pub struct Run {
     pub digest: Option<String>,
     /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
+    /// The place of the checkpoints; none if the run keeps none beyond its end.
+    #[serde(skip)]
+    pub checkpoint_place: Option<String>,
     /// The checkpoints that could not be written: the global step of each, and why.
     pub failed_checkpoints: Vec<(u64, String)>,
     /// The faults of the scenario that did not happen.
@@ -220,7 +229,7 @@ impl Run {
         self.end == End::Unfinished
     }
 
-    /// Whether the run was of a training that had ended before, so that it computed nothing.
+    /// Whether the run was of a training that had ended before, so that it trained nothing.
     pub fn had_nothing_to_do(&self) -> bool {
         self.resumed_from.is_some() && self.gradients.computed == 0
     }

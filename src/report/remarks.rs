@@ -1,7 +1,8 @@
 //! The remarks under the table: verdicts, and what a reader has to know to read the figures.
 
+use super::number;
 use super::series::{Series, independent, series, told_apart_by};
-use super::table::{decimals_of, has_means};
+use super::table::{ACCURACY_DECIMALS, decimals_of, has_means};
 use super::verdict::Measure;
 use super::{Report, Run, Tuned, World};
 use crate::cluster::Role;
@@ -27,6 +28,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
     lines.extend(report.kept_apart());
     let all = series(report);
     lines.extend(all.iter().filter_map(|series| misses(report, series, over)));
+    lines.extend(all.iter().filter_map(|series| falls_back(report, series, over)));
     lines.extend(coarse_looks(&all));
     let are_by_time = verdicts.iter().any(|verdict| verdict.by == Measure::TimeToTarget);
     lines.extend(long_starts(&all).filter(|_| are_by_time));
@@ -88,6 +90,35 @@ fn misses(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
     }
 }
 
+/// Remark on a series whose shown accuracy is below the target that it reached: its last look at
+/// the test split, after the steps that were under way, measured less than an earlier one.
+fn falls_back(report: &Report, series: &Series<'_>, over: &str) -> Option<String> {
+    let target = report.own_target(series.runs[0]).or(report.target)?;
+    let is_below = |run: &&Run| {
+        run.target_reached_at.is_some() && run.test_accuracy.is_some_and(|last| last < target)
+    };
+    let below: Vec<&Run> = series.sound().filter(is_below).collect();
+    let (name, all) = (series.name(), series.runs.len());
+    match below[..] {
+        [] => None,
+        [only] if all == 1 => {
+            let (reached, last) = (only.target_reached_at?, only.last_look_at?);
+            let accuracy = number::render(only.test_accuracy?, ACCURACY_DECIMALS);
+            Some(format!(
+                "{name} reached {target} accuracy at step {reached}; the last look, at step \
+                 {last}, has {accuracy}"
+            ))
+        }
+        _ => {
+            let count = below.len();
+            Some(format!(
+                "{name} reached {target} accuracy, but the last look of {count} of {all} {over} \
+                 has less"
+            ))
+        }
+    }
+}
+
 /// Remark on runs whose start is a large part of the time to the target, which is compared
 /// without it.
 fn long_starts(all: &[Series<'_>]) -> Option<String> {
@@ -95,7 +126,8 @@ fn long_starts(all: &[Series<'_>]) -> Option<String> {
         let seconds = series.estimate(|run| run.seconds_to_target)?.mean;
         let start = series.estimate(|run| Some(run.start_seconds))?.mean;
         let decimals = decimals_of(start);
-        (start > LONG_START * seconds).then(|| format!("{start:.decimals$} s ({})", series.name()))
+        (start > LONG_START * seconds)
+            .then(|| format!("{start:.decimals$} s (`{}`)", series.name()))
     };
     let long: Vec<String> = all.iter().filter_map(long).collect();
     (!long.is_empty()).then(|| {
@@ -112,7 +144,8 @@ fn coarse_looks(all: &[Series<'_>]) -> Option<String> {
         let seconds = series.estimate(|run| run.seconds_to_target)?.mean;
         let between = series.estimate(|run| run.seconds_to_target_resolution)?.mean;
         let decimals = decimals_of(between);
-        (between > COARSE * seconds).then(|| format!("{between:.decimals$} s ({})", series.name()))
+        (between > COARSE * seconds)
+            .then(|| format!("{between:.decimals$} s (`{}`)", series.name()))
     };
     let coarse: Vec<String> = all.iter().filter_map(coarse).collect();
     (!coarse.is_empty()).then(|| {

@@ -37,6 +37,9 @@ const COLUMNS_OF_MEANS: [&str; 10] = [
     "MB sent",
 ];
 
+/// The decimals of a run's accuracy.
+pub(super) const ACCURACY_DECIMALS: usize = 4;
+
 /// The comparison table, one line for each run or, of several seeds or launches, for their mean
 /// with its 95 % interval; under it, how much faster the fastest run was than each other.
 ///
@@ -181,7 +184,7 @@ fn cells(run: &Run) -> [String; COLUMNS.len()] {
         cell(rate(run.samples_per_second), decimals_of(run.samples_per_second)),
         staleness.unwrap_or_else(|| "-".to_owned()),
         run.gradients.dropped.to_string(),
-        cell(run.test_accuracy, 4),
+        cell(run.test_accuracy, ACCURACY_DECIMALS),
         cell(run.final_loss, 4),
         cell(Some(sent), 1),
     ]

@@ -36,6 +36,8 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         final_loss: Some(0.125),
         diverged_at: None,
         test_accuracy: Some(0.953),
+        last_look_at: Some(1200),
+        target_reached_at: None,
         seconds_to_target,
         seconds_to_target_resolution: seconds_to_target.map(|_| 0.0),
         staleness: Staleness::of(&BTreeMap::from([(0, 50), (3, 50)])),
@@ -55,6 +57,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
+        checkpoint_place: None,
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
         skipped_faults: vec![SkippedFaultText::new(
             "{ at = \"9s\", crash = \"ps:0\" }",

@@ -171,10 +171,11 @@ impl Group<'_> {
         });
         let comparable = self.comparable();
         let missed = self.target.filter(|_| self.fastest(&comparable).is_none()).map(|target| {
-            let names: Vec<String> = comparable.iter().map(|series| series.name()).collect();
+            let name = |series: &&Series<'_>| format!("`{}`", series.name());
+            let names: Vec<String> = comparable.iter().map(name).collect();
             format!(
                 "no run reached {target} accuracy with all {over}, so these are not compared: {}",
-                names.join("; ")
+                names.join(", ")
             )
         });
         diverged.chain(missed.filter(|_| comparable.len() > 1)).collect()

@@ -15,7 +15,11 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
             notes.push(format!("{name}: {}", digests(run)));
         }
         notes.extend(run.resumed_from.map(|step| match run.had_nothing_to_do() {
-            true => format!("{name}: nothing was left to do: step {step} is saved"),
+            true => {
+                let place = run.checkpoint_place.as_deref();
+                let place = place.map_or_else(String::new, |place| format!(" in {place}"));
+                format!("{name}: nothing was left to do: step {step}, its last, is saved{place}")
+            }
             false => format!(
                 "{name}: went on from step {step}, to which an earlier process had led it: seconds \
                  and rates are those since then"
@@ -75,7 +79,8 @@ fn skipped_faults(runs: &[(&str, &[SkippedFaultText])]) -> Vec<String> {
     }
     let line = |(SkippedFaultText { fault, why }, names): (&SkippedFaultText, Vec<&str>)| {
         let of = match names.len() {
-            1..=3 => names.join(", "),
+            1 => names.concat(),
+            2..=3 => format!("`{}`", names.join("`, `")),
             several => format!("{several} of {} runs", runs.len()),
         };
         format!("{of}: this fault did not happen: {fault}: {why}")
@@ -94,7 +99,7 @@ mod tests {
         let both = [late.clone(), later].concat();
         let lines = skipped_faults(&[("sync", &both), ("async", &late), ("ssp", &[])]);
         let expected = [
-            "sync, async: this fault did not happen: { at = \"8s\" }: the run had ended before",
+            "`sync`, `async`: this fault did not happen: { at = \"8s\" }: the run had ended before",
             "sync: this fault did not happen: { at = \"9s\" }: the run had ended before",
         ];
         assert_eq!(lines, expected);

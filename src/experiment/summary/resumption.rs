@@ -11,6 +11,12 @@ pub(super) fn resumed_from(recording: &Recording) -> Option<u64> {
     restored.map(|first| first.global_step).or(recording.taken_over)
 }
 
+/// Whether the training was over when the run began: what it went on from reaches the target, and no
+/// step was added before that was known. Without a target it is over if no step is begun.
+pub(super) fn was_over(resumed: Option<u64>, target_reached_at: Option<u64>, applied: u64) -> bool {
+    resumed.is_some() && target_reached_at == resumed && applied == 0
+}
+
 /// Whether the time to the target is known: not if the training had ended before, nor of a chief
 /// that has taken it over, since its clock began later.
 pub(super) fn has_its_own_time(recording: &Recording, resumed_from: Option<u64>) -> bool {

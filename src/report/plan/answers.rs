@@ -129,7 +129,7 @@ impl Plan {
             .collect();
         let mut text = format!("{what}: {}, {}", best.name, best.cost_in_words(currency));
         if !as_good.is_empty() {
-            append!(text, "; the seeds can't tell it apart from {}", as_good.join(", "));
+            append!(text, "; the seeds can't tell it apart from `{}`", as_good.join("`, `"));
         }
         Answer { asked, given, best: Some(best.name.clone()), as_good, text }
     }

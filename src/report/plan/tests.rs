@@ -96,7 +96,7 @@ fn what_seeds_cannot_tell_apart_is_said() {
     for (point, seed) in plan.points.iter_mut().zip([0, 1, 0, 1]) {
         point.seed = seed;
     }
-    assert!(answers(&plan)[0].contains("the seeds can't tell it apart from sync (cluster.ps=2)"));
+    assert!(answers(&plan)[0].contains("the seeds can't tell it apart from `sync (cluster.ps=2)`"));
 }
 
 /// A plan over seeds: the times with each number of parameter servers, which are the prices, too.

@@ -86,7 +86,7 @@ fn times_to_the_target_are_compared_from_the_first_step_on_and_a_long_start_is_t
     let times: Vec<f64> = report.verdicts().iter().map(|verdict| verdict.times.mean).collect();
     assert!((times[0] - 2.0).abs() < 1e-9 && (times[1] - 3.0).abs() < 1e-9, "{times:?}");
     let says = "\ntimes to the target are compared from the first step on: without the start, \
-                0.200 s (a)\n";
+                0.200 s (`a`)\n";
     assert!(text.contains(says), "{text}");
     let missed = Run { seconds_to_target: None, ..started("b", 0.5, 1.0) };
     let (report, _) = told(vec![started("a", 0.5, 1.0), Run { seconds: 4.5, ..missed }]);
@@ -112,11 +112,11 @@ fn a_run_that_went_on_from_a_checkpoint_is_ranked_with_those_alone_that_did_from
     let (report, text) = ranked([Some(1_570), None, None]);
     assert_eq!(pairs(&report), ["bc"]);
     let says = "\nsome went on from a checkpoint that others did not, so that only these are \
-                compared with each other: a (from step 1570) | b, c\n";
+                compared with each other: `a` (from step 1570) | `b`, `c`\n";
     assert!(text.contains(says), "{text}");
     let (report, text) = ranked([Some(1_570), Some(1_570), Some(1_600)]);
     assert_eq!(pairs(&report), ["ab"]);
-    assert!(text.contains(": a (from step 1570), b (from step 1570) | c (from step 1600)\n"));
+    assert!(text.contains(": `a` (from step 1570), `b` (from step 1570) | `c` (from step 1600)\n"));
     let (report, text) = ranked([Some(1_570); 3]);
     assert_eq!(pairs(&report), ["ab", "ac"]);
     assert!(!text.contains("went on from a checkpoint"), "{text}");
@@ -142,7 +142,7 @@ fn launches_that_went_on_from_different_checkpoints_are_like_no_others() {
     (runs[1].resumed_from, runs[3].resumed_from) = (Some(40), Some(40));
     let (report, text) = told(runs);
     assert_eq!(report.verdicts(), []);
-    assert!(text.contains(": a (from steps 0, 40) | b (from steps 0, 40)\n"), "{text}");
+    assert!(text.contains(": `a` (from steps 0, 40) | `b` (from steps 0, 40)\n"), "{text}");
 }
 
 #[test]
@@ -154,6 +154,10 @@ fn a_run_that_found_its_training_finished_is_not_ranked() {
     };
     let (report, _) = told(vec![done("a", 0.2), done("b", 0.3)]);
     assert_eq!(report.verdicts(), []);
+    let begun = |name: &str| run(name, Some(1.0), 100.0);
+    let (report, text) = told(vec![done("a", 0.2), begun("b"), begun("c")]);
+    assert_eq!(report.verdicts().len(), 1);
+    assert!(!text.contains("are compared with each other"), "{text}");
 }
 
 /// Launches of `name` with two seeds, of whose times to the target each is a list.
@@ -265,7 +269,8 @@ fn runs_that_all_miss_the_target_with_a_seed_are_named_as_not_compared() {
     (runs[0].seconds_to_target, runs[3].seconds_to_target) = (None, None);
     let (report, text) = told(runs);
     assert_eq!(report.verdicts(), []);
-    let says = "\nno run reached 0.95 accuracy with all seeds, so these are not compared: a; b\n";
+    let says =
+        "\nno run reached 0.95 accuracy with all seeds, so these are not compared: `a`, `b`\n";
     assert!(text.contains(says), "{text}");
 }
 
@@ -313,7 +318,7 @@ fn single_runs_whose_last_looks_overlap_cant_be_told_apart_and_the_looks_are_tol
         "\na and b can't be told apart by their time to the target: 1.20 times; the looks at the \
          test split are too far apart\n",
         "\na reached 0.95 accuracy 1.50 times faster than c\n",
-        "have been reached earlier than shown, by up to 0.250 s (b), 0.450 s (c)\n",
+        "have been reached earlier than shown, by up to 0.250 s (`b`), 0.450 s (`c`)\n",
     ];
     for says in says {
         assert!(text.contains(says), "{says} in {text}");

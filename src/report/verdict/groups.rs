@@ -69,7 +69,9 @@ impl Report {
     /// The series of this report, those together that can be ranked.
     pub(super) fn groups(&self) -> Vec<Group<'_>> {
         let mut found: Vec<Group<'_>> = Vec::new();
-        for series in series(self) {
+        // Whoever found the training finished is compared with none.
+        let trained = |series: &Series<'_>| !series.runs.iter().all(|run| run.had_nothing_to_do());
+        for series in series(self).into_iter().filter(trained) {
             let (settings, origin) = (series.settings(), Origin::of(&series));
             let kind = Kind { settings, aim: self.aim(series.runs[0]), origin };
             match found.iter_mut().find(|group| group.kind == kind) {
@@ -108,7 +110,7 @@ impl Report {
 fn apart(groups: &[&Group<'_>]) -> String {
     let names = |group: &&Group<'_>| {
         let from = group.kind.origin.render();
-        let names = group.series.iter().map(|series| series.name() + &from);
+        let names = group.series.iter().map(|series| format!("`{}`{from}", series.name()));
         names.collect::<Vec<_>>().join(", ")
     };
     let first = groups[0];

@@ -185,7 +185,7 @@ fn what_can_not_be_run_says_why_before_anything_runs() {
     assert_eq!(mistaken, "scenario:2: program.batch: 0 must be at least 1");
     let report = scenario().only("its own").simulate(train).unwrap();
     let absent = report.run("as it is").unwrap_err().to_string();
-    assert_eq!(absent, "the report has no run `as it is`; it has its own");
+    assert_eq!(absent, "the report has no run `as it is`; it has `its own`");
 }
 
 #[test]
