@@ -224,8 +224,8 @@ fn cluster(
 const NO_SERVERS: &str = "an all-reduce has no parameter servers; remove the key, by \
                           `--unset cluster.ps`";
 
-/// The cluster, with the mistakes in it; it `reduces` if it trains by all-reduce. Fails at once if it has more tasks than any run can have:
-/// the rest of the scenario is made for each of them.
+/// The cluster, with the mistakes in it; it `reduces` if it trains by all-reduce. Fails at once if
+/// it has more tasks than any run can have: the rest of the scenario is made for each of them.
 fn cluster_of_size(
     file: Option<BTreeMap<String, Tasks>>,
     reduces: bool,

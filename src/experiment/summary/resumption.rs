@@ -11,8 +11,8 @@ pub(super) fn resumed_from(recording: &Recording) -> Option<u64> {
     restored.map(|first| first.global_step).or(recording.taken_over)
 }
 
-/// Whether the training was over when the run began: what it went on from reaches the target, and no
-/// step was added before that was known. Without a target it is over if no step is begun.
+/// Whether the training was over when the run began: what it went on from reaches the target, and
+/// no step was added before that was known. Without a target it is over if no step is begun.
 pub(super) fn was_over(resumed: Option<u64>, target_reached_at: Option<u64>, applied: u64) -> bool {
     resumed.is_some() && target_reached_at == resumed && applied == 0
 }

@@ -354,7 +354,8 @@ fn more_tasks_than_any_run_can_have_are_refused_before_anything_is_made_for_each
 #[test]
 fn what_follows_from_another_mistake_is_not_said() {
     let modes = "[[run]]\nmode = 'sync'\n[[run]]\nmode = { sync = { backups = 1 } }\n\
-                 [[run]]\nmode = { k_async = { k = 3 } }\n[[run]]\nmode = { k_batch_sync = { k = 0 } }";
+                 [[run]]\nmode = { k_async = { k = 3 } }\n\
+                 [[run]]\nmode = { k_batch_sync = { k = 0 } }";
     let said = |before: &str| example(&format!("{before}\n{modes}")).unwrap_err().to_string();
     let reduces = said("[cluster]\nworker = 8\n[program]\nall_reduce = 'ring'");
     assert_eq!(reduces.matches("set `mode = \"sync\"`").count(), 3, "{reduces}");
