@@ -38,8 +38,8 @@ pub enum ExportError {
 /// named. Names, devices and control inputs are kept; variables are resources.
 ///
 /// # Errors
-/// If an operation has no counterpart in TensorFlow that is written here: which one. If one of `outputs` belongs to
-/// another graph, or the graph has a mistake.
+/// If an operation has no counterpart in TensorFlow that is written here: which one. If one of
+/// `outputs` belongs to another graph, or the graph has a mistake.
 #[track_caller]
 pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, ExportError> {
     for output in outputs {
