@@ -12,8 +12,8 @@ use super::node::fail;
 use super::order::{first_value, parse_input};
 use super::wire::{GraphDef, NodeDef};
 
-/// The most nodes that are looked at, each once a variable: those of a graph of 16,000 variables
-/// whose updates follow each other.
+/// The most nodes and uses that are looked at, for all updates together: what a graph of 16,000
+/// variables has whose updates follow each other.
 const MOST_STEPS: usize = 1 << 28;
 
 /// Gives each node of `graph` that uses a variable's read after an update a read of its own.
@@ -29,8 +29,8 @@ pub(super) fn after_updates(graph: &mut GraphDef) -> Result<(), ImportError> {
     for Use { node, input, read, updates } in plan {
         let name = names.entry((read, updates.clone())).or_insert_with(|| {
             let old = &graph.node[read];
-            let name = (1..).map(|number| format!("{}_{number}", old.name));
-            let name = name.into_iter().find(|name| !taken.contains(name)).expect("one is free");
+            let mut numbered = (1..).map(|number| format!("{}_{number}", old.name));
+            let name = numbered.find(|name| !taken.contains(name)).expect("one is free");
             taken.insert(name.clone());
             let controls = updates.iter().map(|update| format!("^{}", graph.node[*update].name));
             let input = old.input.iter().cloned().chain(controls).collect();
