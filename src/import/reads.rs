@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::error::{ImportError, NodeProblem};
 use super::node::fail;
 use super::order::{first_value, parse_input};
+use super::translate::changes;
 use super::wire::{GraphDef, NodeDef};
 
 /// The most nodes and uses that are looked at, for all updates together: what a graph of 16,000
@@ -70,7 +71,7 @@ fn plan(graph: &GraphDef) -> Result<Vec<Use>, ImportError> {
         }
         if node.op == "Identity" && node.input.len() == 1 {
             reads.insert(node.name.as_str(), (index, variable));
-        } else if is_update(node) && node.name != first_value(variable) {
+        } else if changes(&node.op) && node.name != first_value(variable) {
             updates.entry(variable).or_default().push(index);
         }
     }
@@ -83,20 +84,22 @@ fn plan(graph: &GraphDef) -> Result<Vec<Use>, ImportError> {
         needed.for_each(|needed| users[*needed].push(index));
     }
     let (mut found, mut steps) = (BTreeMap::<(usize, usize), Use>::new(), 0);
-    for (variable, updates) in updates {
-        for update in updates {
-            for node in after(update, &users) {
-                steps += 1 + users[node].len();
-                if steps > MOST_STEPS {
-                    let what = "too many nodes come after too many updates of variables";
-                    return Err(fail(&graph.node[update], NodeProblem::unsupported(what)));
-                }
-                for (input, name) in graph.node[node].input.iter().enumerate() {
-                    let is_read = |(read, of): &(usize, &str)| (*of == variable).then_some(*read);
-                    let Some(read) = reads.get(name.as_str()).and_then(is_read) else { continue };
-                    let none = || Use { node, input, read, updates: Vec::new() };
-                    found.entry((node, input)).or_insert_with(none).updates.push(update);
-                }
+    let each = updates.iter().flat_map(|(variable, all)| all.iter().map(|one| (*variable, *one)));
+    for (variable, update) in each {
+        let nodes = after(update, &users);
+        steps += nodes.iter().map(|node| 1 + users[*node].len()).sum::<usize>();
+        if steps > MOST_STEPS {
+            let what = "too many nodes come after too many updates of variables";
+            return Err(fail(&graph.node[update], NodeProblem::unsupported(what)));
+        }
+        let inputs = |node: usize| graph.node[node].input.iter().enumerate();
+        let inputs = nodes.into_iter().flat_map(|node| inputs(node).map(move |one| (node, one)));
+        for (node, (input, name)) in inputs {
+            if let Some((read, of)) = reads.get(name.as_str())
+                && *of == variable
+            {
+                let none = || Use { node, input, read: *read, updates: Vec::new() };
+                found.entry((node, input)).or_insert_with(none).updates.push(update);
             }
         }
     }
@@ -110,11 +113,4 @@ fn after(first: usize, users: &[Vec<usize>]) -> BTreeSet<usize> {
         open.extend(users[node].iter().filter(|user| found.insert(**user)));
     }
     found
-}
-
-/// Whether `node` changes the variable that is its first input.
-fn is_update(node: &NodeDef) -> bool {
-    let of = ["Assign", "AssignAdd", "AssignSub"];
-    let families = ["Apply", "SparseApply", "Scatter"];
-    of.contains(&node.op.as_str()) || families.iter().any(|family| node.op.starts_with(family))
 }

@@ -89,8 +89,7 @@ impl Roles {
     /// The roles in a graph of which `nodes` are imported. Variables are trainable that any update
     /// of the whole graph changes.
     pub(super) fn of(graph: &GraphDef, nodes: &[&NodeDef]) -> Self {
-        let is_update =
-            |node: &NodeDef| update::is_known(&node.op) || super::sparse::is_update(&node.op);
+        let is_update = |node: &NodeDef| learns(&node.op);
         let of = Origins::of(graph);
         let changed = graph.node.iter().filter(|node| is_update(node));
         let changed = changed.filter_map(|node| Some(of.origin(node.input.first()?)));
@@ -142,6 +141,16 @@ fn of_first_values(nodes: &[&NodeDef]) -> BTreeSet<String> {
         }
     }
     needed.into_iter().filter(|(_, alone)| *alone).map(|(name, _)| name.to_owned()).collect()
+}
+
+/// Whether nodes of `kind` update the variable that is their first input, as an optimizer does.
+fn learns(kind: &str) -> bool {
+    update::is_known(kind) || super::sparse::is_update(kind)
+}
+
+/// Whether nodes of `kind` change the variable that is their first input.
+pub(in crate::import) fn changes(kind: &str) -> bool {
+    learns(kind) || matches!(kind, "Assign" | "AssignAdd" | "AssignSub")
 }
 
 pub(super) fn variable_at(node: &Node<'_>, i: usize) -> Result<OpId, NodeProblem> {
