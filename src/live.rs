@@ -7,10 +7,10 @@ mod board;
 mod course;
 mod dashboard;
 mod http;
-mod links;
 mod meter;
 mod metrics;
 mod snapshot;
+mod traffic;
 
 pub use board::{About, Board};
 pub(crate) use board::{Boards, Seen};

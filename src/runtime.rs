@@ -16,6 +16,7 @@
 //! whether they are real: that is what lets one program run in two worlds.
 
 mod access;
+mod actors;
 mod checkpoint_news;
 mod codec;
 mod compression;
@@ -25,13 +26,13 @@ mod error;
 mod gathered;
 mod incarnation;
 mod inquiry;
-mod link;
 mod log_limit;
 mod mail;
 mod mailbox;
 mod master;
 mod messages;
 mod ordered;
+mod outbox;
 mod own_values;
 mod panics;
 mod parameter_server;

@@ -4,15 +4,15 @@
 //! The actors, the messages and the numbers are those of a deployment. The simulation models the
 //! time at which a message arrives (`network`), the time that kernels take (`device`) and when the
 //! tasks' processors get to them (`processor`, on `hosts`), and the effects of faults on all that
-//! (`faults`, `fault_injector`, `links`). `world` holds it
-//! as plain data; `driver` owns it and ticks it when no actor can run; `endpoints` are its clock,
-//! transport and devices as a task sees them. Every event feeds a digest (`audit`): runs with equal
-//! digests are equal.
+//! (`faults`, `fault_injector`, `connections`). `world` holds it as plain data; `driver` owns it
+//! and ticks it when no actor can run; `endpoints` are its clock, transport and devices as a task
+//! sees them. Every event feeds a digest (`audit`): runs with equal digests are equal.
 
 mod audit;
 mod background;
 mod chore;
 mod cluster;
+mod connections;
 mod critical_path;
 mod device;
 mod driver;
@@ -25,7 +25,6 @@ mod gpus;
 mod hardware;
 mod hosts;
 mod law;
-mod links;
 mod network;
 mod noise;
 mod processor;

@@ -20,7 +20,6 @@ use crate::report::{
     CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, Staleness, StepSeconds,
 };
 use crate::runtime::Traffic;
-use crate::sync::Mode;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
 use absences::steps_without;
@@ -136,7 +135,7 @@ impl Trial {
             looks: settings.stop.looks().is_some() && self.cluster.spec.evaluator().is_none(),
             checkpoints: self.checkpoint.as_ref().map(key),
             faults: self.cluster.faults.list.len() > observed.skipped_faults.len(),
-            takes_backups: takes_backups(self.mode) && settings.all_reduce.is_none(),
+            takes_backups: self.mode.takes_backups() && settings.all_reduce.is_none(),
         }
     }
 
@@ -144,11 +143,6 @@ impl Trial {
     pub(super) fn leaves_workers_free(&self) -> bool {
         self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none()
     }
-}
-
-/// Whether rounds or exchanges of `mode` can do without the slowest workers.
-fn takes_backups(mode: Mode) -> bool {
-    matches!(mode, Mode::Sync { .. } | Mode::LocalSgd { .. } | Mode::DiLoCo { .. })
 }
 
 /// The steps, where those that were undone are at the global step `begun`, from which it began.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::course::Course;
-use super::links::{Links, Pair};
 use super::snapshot::{Snapshot, TaskActivity, evaluated};
+use super::traffic::{Pair, Traffic};
 use crate::cluster::{ClusterSpec, TaskName};
 use crate::training::{Evaluation, StepStats};
 use crate::units::Time;
@@ -67,7 +67,7 @@ pub(super) struct Shown {
     /// The number of steps of all tasks.
     steps: u64,
     pub(super) course: Course,
-    pub(super) links: Links,
+    pub(super) traffic: Traffic,
     /// Who steps waited for, with the share of their time; nothing of a deployment.
     pub(super) waited: Vec<(String, f64)>,
 }
@@ -137,7 +137,7 @@ impl Board {
             }
         }
         let sent = shown.sent();
-        shown.links.look(now, sent);
+        shown.traffic.look(now, sent);
         shown
     }
 

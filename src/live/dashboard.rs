@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::board::{Board, Boards, Shown};
 use super::http::{Answer, Events};
-use super::links::{PairTraffic, by_job};
 use super::snapshot::{Counts, Snapshot};
+use super::traffic::{PairTraffic, by_job};
 use crate::cluster::TaskName;
 
 /// The type of the page.
 const HTML: &str = "text/html; charset=utf-8";
-/// The most links of tasks that are told, the fastest; those of jobs are all told.
-const LINKS: usize = 200;
+/// The most pairs of tasks that are told, the fastest; those of jobs are all told.
+const PAIRS: usize = 200;
 /// The path of the events of a page; the number of a run may follow.
 const EVENTS: &str = "/events";
 /// The page with the style of reports.
@@ -55,12 +55,12 @@ impl Board {
     /// All that the page shows; `runs` are the names of all runs, of which this is the one `at`.
     fn state(&self, runs: &[String], at: usize) -> Value {
         let shown = self.look();
-        let links = shown.links.fastest();
-        let jobs = by_job(&links);
+        let traffic = shown.traffic.fastest();
+        let jobs = by_job(&traffic);
         let of_jobs = jobs.iter().map(|((from, to), rate)| json!([from, to, rate]));
-        let of_tasks = links
+        let of_tasks = traffic
             .iter()
-            .take(LINKS)
+            .take(PAIRS)
             .map(|PairTraffic { pair: (from, to), sent, rate }| json!([from, to, rate, sent]));
         let tasks: Vec<Value> =
             shown.tasks.iter().map(|(name, task)| of_task(&shown, name, task)).collect();

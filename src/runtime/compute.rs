@@ -8,7 +8,7 @@ use crate::cluster::LocalDevice;
 use crate::kernels::{self, Cost, Costs, Numerics};
 use crate::units::Bytes;
 
-use crate::runtime::link::Actors;
+use crate::runtime::actors::Actors;
 use crate::runtime::messages::Origin;
 
 /// A piece of work for a device.

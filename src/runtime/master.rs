@@ -26,13 +26,13 @@ use crate::transport::{Loss, PeerId};
 
 use crate::runtime::error::{CLOSED, Code, Error, no_session};
 use crate::runtime::inquiry::Asked;
-use crate::runtime::link::Link;
 use crate::runtime::log_limit::LogLimit;
 use crate::runtime::mail::{MasterMail, RunStep};
 use crate::runtime::mailbox::Receive;
 use crate::runtime::master::step_plan::{Accepted, StepPlan};
 use crate::runtime::messages::{GraphHandle, MasterMessage, SessionId, StepId};
 use crate::runtime::ordered::Ordered;
+use crate::runtime::outbox::Outbox;
 use crate::runtime::reply::answer;
 use crate::runtime::session_options::SessionOptions;
 use crate::runtime::session_status::SessionStatus;
@@ -46,7 +46,7 @@ use steps::RunningStep;
 
 /// Runs the steps of the sessions that programs hold with its task.
 pub(crate) struct Master {
-    link: Link,
+    outbox: Outbox,
     clock: Rc<dyn Clock>,
     /// This master's id: differs from every other master's, and from those of this task's earlier
     /// lives.
@@ -95,14 +95,14 @@ struct Session {
 
 impl Master {
     pub(crate) fn new(
-        link: Link,
+        outbox: Outbox,
         clock: Rc<dyn Clock>,
         id: u64,
         devices: Rc<[DeviceName]>,
     ) -> Self {
-        let home = link.name(link.local());
+        let home = outbox.name(outbox.local());
         Self {
-            link,
+            outbox,
             clock,
             id,
             devices,
@@ -199,7 +199,7 @@ impl Master {
     }
 
     fn inquire(&self, asked: &Asked<Waiting>) {
-        let who = self.link.name(self.link.local());
+        let who = self.outbox.name(self.outbox.local());
         for (step, running) in self.steps.iter() {
             let who = format!("master of {who}, step {}", step.number);
             let absent = running.absent().into_iter();
@@ -224,7 +224,7 @@ impl Master {
     fn list_sessions(&self, asked: &Asked<SessionStatus>) {
         let status = |(id, session): (&SessionId, &Session)| SessionStatus {
             number: id.0,
-            client: session.client.map(|client| self.link.name(client)),
+            client: session.client.map(|client| self.outbox.name(client)),
             is_away: session.client.is_some_and(|client| self.is_away(client)),
             operations: session.graph.operations.len() as u64,
             steps: session.steps,
@@ -303,6 +303,6 @@ impl Receive for Master {
             }
             MasterMail::Stop => self.stop(context),
         }
-        self.link.flush();
+        self.outbox.flush();
     }
 }

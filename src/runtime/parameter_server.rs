@@ -35,10 +35,10 @@ use crate::transport::PeerId;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::inquiry::Asked;
-use crate::runtime::link::Link;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
 use crate::runtime::messages::{MasterMessage, ParameterServerMessage, ProgramMessage};
+use crate::runtime::outbox::Outbox;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
 use crate::runtime::state::{Action, Commit, Served, StateRequest, StateValues, Ticket};
@@ -54,7 +54,7 @@ const TRAININGS: usize = 64;
 
 /// Holds a task's variables and serves its worker.
 pub(crate) struct ParameterServer {
-    link: Link,
+    outbox: Outbox,
     devices: Devices,
     store: VariableStore,
     resources: Resources,
@@ -74,10 +74,10 @@ pub(crate) struct ParameterServer {
 }
 
 impl ParameterServer {
-    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
+    pub(crate) fn new(outbox: Outbox, clock: Rc<dyn Clock>, devices: Devices) -> Self {
         Self {
-            trainings: Trainings::new(link.clone(), clock),
-            link,
+            trainings: Trainings::new(outbox.clone(), clock),
+            outbox,
             devices,
             store: VariableStore::default(),
             resources: Resources::default(),
@@ -232,7 +232,7 @@ impl ParameterServer {
     /// Notes for those who ask how far the training is, if this task has the global step, and who
     /// is lost.
     fn note_progress(&self) {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         let value = |id| self.store.get(id).value()?.item::<i64>().ok();
         if let Some(step) = self.trainings.coordinations.keys().copied().filter_map(value).max() {
             training.note_step(step.max(0) as u64);
@@ -253,10 +253,10 @@ impl ParameterServer {
         self.launch();
         if !self.served.is_empty() {
             self.trainings.notices.has_answered();
-            let served = std::mem::replace(&mut self.served, self.link.actors.served.take());
-            tell(&self.link.actors.worker, WorkerMail::Served(served));
+            let served = std::mem::replace(&mut self.served, self.outbox.actors.served.take());
+            tell(&self.outbox.actors.worker, WorkerMail::Served(served));
         }
-        self.link.flush();
+        self.outbox.flush();
     }
 }
 
@@ -288,7 +288,7 @@ impl Receive for ParameterServer {
             ParameterServerMail::CloseScope(scope) => self.close_scope(scope),
             ParameterServerMail::Serve(mut requests) => {
                 requests.drain(..).for_each(|request| self.serve(request));
-                self.link.actors.requests.give(requests);
+                self.outbox.actors.requests.give(requests);
             }
             ParameterServerMail::ReadAhead { graph, step, reads } => {
                 self.read_ahead(graph, step, reads);
@@ -305,11 +305,11 @@ impl Receive for ParameterServer {
             ParameterServerMail::FromPeer { from, message } => self.on_message(from, message),
             ParameterServerMail::FromProgram { from, message } => {
                 if matches!(message, ProgramMessage::WatchCheckpoints) {
-                    self.link.send_parting(from); // an earlier life of it may have been told
+                    self.outbox.send_parting(from); // an earlier life of it may have been told
                 }
-                let is_chief = self.link.actors.training.chief.get() == Some(self.link.local());
-                if let Some(answer) = self.link.actors.program.hear(from, message, is_chief) {
-                    self.link.send(from, answer);
+                let is_chief = self.outbox.actors.training.chief.get() == Some(self.outbox.local());
+                if let Some(answer) = self.outbox.actors.program.hear(from, message, is_chief) {
+                    self.outbox.send(from, answer);
                 }
             }
             ParameterServerMail::ClientHasCome { client, master } => {
@@ -319,7 +319,7 @@ impl Receive for ParameterServer {
             ParameterServerMail::Updated(updates) => self.updated(updates),
             ParameterServerMail::TellWays { master, step, graph, to } => {
                 let absent = self.awaited();
-                self.link.send(master, MasterMessage::BlockedWays { step, graph, to, absent });
+                self.outbox.send(master, MasterMessage::BlockedWays { step, graph, to, absent });
             }
             ParameterServerMail::Join { workers, patience, reply } => {
                 self.trainings.join(workers, patience, reply);

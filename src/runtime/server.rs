@@ -15,17 +15,18 @@ use crate::cluster::{ClusterSpec, DeviceName, TaskName};
 use crate::transport::{InMemoryNetwork, Transport};
 
 use crate::runtime::access::Access;
+use crate::runtime::actors::Actors;
 use crate::runtime::compression::Encoding;
 use crate::runtime::compute::ComputeModel;
 use crate::runtime::devices::Devices;
 use crate::runtime::error::{Code, Error, Result, stopped};
 use crate::runtime::incarnation::Living;
 use crate::runtime::inquiry::Inquiry;
-use crate::runtime::link::{Actors, Link};
 use crate::runtime::mail::{MasterMail, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
 use crate::runtime::master::Master;
 use crate::runtime::messages::PeerMessage;
+use crate::runtime::outbox::Outbox;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::Patience;
 use crate::runtime::processor::Processor;
@@ -68,7 +69,7 @@ pub struct Server {
     def: ServerDef,
     world: ServerWorld,
     actors: Rc<Actors>,
-    link: Link,
+    outbox: Outbox,
     phase: Cell<Phase>,
     /// The task whose master its program's sessions connect to, if that is another task.
     session_master: RefCell<Option<TaskName>>,
@@ -126,22 +127,23 @@ impl Server {
         let access = Access::new(&def.cluster, &world.transport);
         let training = TrainingState::new(&def.cluster, world.transport.peers());
         let actors = Rc::new(Actors::new(access, training));
-        let link = || Link::new(Rc::clone(&actors), Rc::clone(&world.transport), world.encoding);
+        let outbox =
+            || Outbox::new(Rc::clone(&actors), Rc::clone(&world.transport), world.encoding);
         let devices = world.devices.of_cluster(&def.cluster);
         let id = Living::Master.id(&def.task, &*world.clock);
         actors.access.own(id, world.transport.peers().local());
         let world_of = || (Rc::clone(&world.clock), world.devices.clone());
-        let master = Master::new(link(), Rc::clone(&world.clock), id, devices);
+        let master = Master::new(outbox(), Rc::clone(&world.clock), id, devices);
         actors.master.run(master, &actors.panics);
         let (clock, devices) = world_of();
-        actors.worker.run(Worker::new(link(), clock, devices), &actors.panics);
+        actors.worker.run(Worker::new(outbox(), clock, devices), &actors.panics);
         let (clock, devices) = world_of();
-        let parameter_server = ParameterServer::new(link(), clock, devices);
+        let parameter_server = ParameterServer::new(outbox(), clock, devices);
         actors.parameter_server.run(parameter_server, &actors.panics);
-        let link = link();
+        let outbox = outbox();
         let (phase, session_master) = (Cell::new(Phase::New), RefCell::new(None));
         let (standstill, waits) = (Cell::default(), Waits::default());
-        Self { def, world, actors, link, phase, session_master, standstill, waits }
+        Self { def, world, actors, outbox, phase, session_master, standstill, waits }
     }
 
     /// A started server that is a cluster by itself: the job `localhost` with one task, in this
@@ -297,7 +299,7 @@ impl Server {
             let message = format!("{} does not know the task {task}", self.def.task);
             Error::new(Code::NotFound, message)
         };
-        let peer = self.link.resolve(task).ok_or_else(unknown)?;
+        let peer = self.outbox.resolve(task).ok_or_else(unknown)?;
         let (Actors { remotes, panics, .. }, world) = (&*self.actors, &self.world);
         let master = remotes.reach(peer, &world.transport, &world.clock, patience, panics);
         let clock = Rc::clone(&world.clock);
@@ -310,7 +312,7 @@ impl Server {
     /// # Errors
     /// As [`Server::target_of`].
     pub fn set_session_master(&self, task: &TaskName) -> Result<()> {
-        if self.link.resolve(task).is_none() {
+        if self.outbox.resolve(task).is_none() {
             return self.target_of(task).map(drop); // its error
         }
         self.session_master.replace(Some(task.clone()));

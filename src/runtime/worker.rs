@@ -31,7 +31,6 @@ use crate::transport::PeerId;
 
 use crate::runtime::devices::Devices;
 use crate::runtime::inquiry::Asked;
-use crate::runtime::link::Link;
 use crate::runtime::log_limit::LogLimit;
 use crate::runtime::mail::{ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::{Receive, tell};
@@ -39,6 +38,7 @@ use crate::runtime::messages::{
     GraphHandle, MasterMessage, Scope, StepId, StepPart, WorkerMessage,
 };
 use crate::runtime::ordered::Ordered;
+use crate::runtime::outbox::Outbox;
 use crate::runtime::waiting::Waiting;
 use crate::runtime::worker::executor::{Executor, Ready};
 use crate::runtime::worker::flows::FlowSessions;
@@ -53,7 +53,7 @@ use crate::runtime::worker::steps::RunningPartition;
 
 /// Runs the partitions that masters give to its task.
 pub(crate) struct Worker {
-    link: Link,
+    outbox: Outbox,
     clock: Rc<dyn Clock>,
     devices: Devices,
     /// The memories of the devices that have a limit.
@@ -98,19 +98,19 @@ struct RegisteredPartition {
 
 impl RegisteredPartition {
     /// Whether the value of `crossing` comes from `peer`.
-    fn receives(&self, crossing: CrossingId, peer: PeerId, link: &Link) -> bool {
+    fn receives(&self, crossing: CrossingId, peer: PeerId, outbox: &Outbox) -> bool {
         let Some(receive) = self.plan.tables.receive_of(crossing) else { return false };
         match self.senders[receive as usize] {
             Some(sender) => sender == peer,
             // It had no address when the partition was registered, and has connected since.
-            None => self.plan.partition.receives[receive as usize].from == link.name(peer),
+            None => self.plan.partition.receives[receive as usize].from == outbox.name(peer),
         }
     }
 }
 
 impl Worker {
-    pub(crate) fn new(link: Link, clock: Rc<dyn Clock>, devices: Devices) -> Self {
-        let task = link.name(link.local());
+    pub(crate) fn new(outbox: Outbox, clock: Rc<dyn Clock>, devices: Devices) -> Self {
+        let task = outbox.name(outbox.local());
         let memory = |device: LocalDevice| {
             let capacity = devices.get(device).memory()?;
             let name = DeviceName::new(task.clone(), device);
@@ -118,7 +118,7 @@ impl Worker {
         };
         Self {
             memories: devices.own().filter_map(memory).collect(),
-            link,
+            outbox,
             clock,
             devices,
             pending: BTreeMap::new(),
@@ -147,15 +147,15 @@ impl Worker {
             }
             WorkerMessage::AbortStep(step) => self.abort(step),
             WorkerMessage::AskForMaster { master } => {
-                let is_known = self.link.actors.access.knows(master, from);
-                self.link.send(from, MasterMessage::Known { is_known });
+                let is_known = self.outbox.actors.access.knows(master, from);
+                self.outbox.send(from, MasterMessage::Known { is_known });
             }
             WorkerMessage::AskForWays { step, graph } => self.tell_ways(from, step, graph),
         }
     }
 
     fn inquire(&self, asked: &Asked<Waiting>) {
-        let who = self.link.name(self.link.local());
+        let who = self.outbox.name(self.outbox.local());
         for (StepPart { step, .. }, running) in self.steps.iter() {
             let missing: Vec<String> = running.executor.missing().collect();
             if !missing.is_empty() {
@@ -195,13 +195,13 @@ impl Receive for Worker {
             WorkerMail::Cleared(containers) => self.cleared(&containers),
             WorkerMail::ClientHasCome { client, master } => {
                 let come = ParameterServerMail::ClientHasCome { client, master };
-                tell(&self.link.actors.parameter_server, come);
+                tell(&self.outbox.actors.parameter_server, come);
             }
             WorkerMail::Computed(batch) => self.computed(batch),
             WorkerMail::Copied(copied) => self.copied(*copied),
             WorkerMail::Inquire(asked) => self.inquire(&asked),
             WorkerMail::Stop => self.stop(context),
         }
-        self.link.flush();
+        self.outbox.flush();
     }
 }

@@ -13,9 +13,9 @@ use crate::runtime::PeerMessage;
 use crate::transport::Messages;
 use crate::units::{Bytes, Time};
 
+use super::connections::Stamp;
 use super::critical_path::CauseId;
 use super::fault_injector::FaultEvent;
-use super::links::Stamp;
 use super::network::Delivery;
 
 /// Something that happens at a point in virtual time.

@@ -1,7 +1,7 @@
 //! The fault injector: decides each fault's effects and its end.
 //!
-//! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the links, and
-//! returns [`FaultEffect`]s, which the world applies.
+//! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the
+//! connections, and returns [`FaultEffect`]s, which the world applies.
 
 mod cuts;
 mod effects;
@@ -20,8 +20,8 @@ use crate::cluster::TaskName;
 use crate::transport::{BEATS, Loss};
 use crate::units::Time;
 
+use super::connections::Connections;
 use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger};
-use super::links::Links;
 
 use cuts::Cuts;
 pub(super) use effects::{FaultEffect, FaultEvent};
@@ -164,13 +164,13 @@ impl FaultInjector {
     }
 
     /// Whether a fault of this `kind` has nothing to happen to.
-    fn is_in_vain(&self, kind: &FaultKind, links: &Links) -> bool {
+    fn is_in_vain(&self, kind: &FaultKind, connections: &Connections) -> bool {
         match kind {
             FaultKind::Crash { task, .. }
             | FaultKind::Stop { task, .. }
             | FaultKind::Freeze { task, .. } => {
                 let task = self.index(task);
-                self.has_returned[task] || !links.is_up(task)
+                self.has_returned[task] || !connections.is_up(task)
             }
             _ => false,
         }
@@ -238,19 +238,21 @@ impl FaultInjector {
         &mut self,
         now: Time,
         event: FaultEvent,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         match event {
-            FaultEvent::Begin { number, kind } => self.begin(now, number, kind, links),
+            FaultEvent::Begin { number, kind } => self.begin(now, number, kind, connections),
             FaultEvent::Restart { task } => vec![FaultEffect::Start { task }],
             FaultEvent::AskToStop { task, incarnation, restart_after } => {
-                self.ask_to_stop(now, (task, incarnation), restart_after, links)
+                self.ask_to_stop(now, (task, incarnation), restart_after, connections)
             }
             FaultEvent::EndOfGrace { task, incarnation } => {
-                self.end_grace(now, task, incarnation, links)
+                self.end_grace(now, task, incarnation, connections)
             }
-            FaultEvent::Thaw { task, incarnation } => self.thaw(now, task, incarnation, links),
-            FaultEvent::Heal { pairs } => self.heal(&pairs, links),
+            FaultEvent::Thaw { task, incarnation } => {
+                self.thaw(now, task, incarnation, connections)
+            }
+            FaultEvent::Heal { pairs } => self.heal(&pairs, connections),
             FaultEvent::EndLoss { tasks, rate } => {
                 self.lossy.end(&tasks, rate);
                 Vec::new()
@@ -268,11 +270,13 @@ impl FaultInjector {
                 self.link_speeds(&tasks)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
-                self.silence_limit(now, observer, peer, cause, links)
+                self.silence_limit(now, observer, peer, cause, connections)
             }
-            FaultEvent::PeerRestarted { observer, peer } => peer_restarted(observer, peer, links),
-            FaultEvent::PeerLeft { observer, peer } => peer_left(observer, peer, links),
-            FaultEvent::PeerStopped { observer, .. } if links.is_frozen(observer) => {
+            FaultEvent::PeerRestarted { observer, peer } => {
+                peer_restarted(observer, peer, connections)
+            }
+            FaultEvent::PeerLeft { observer, peer } => peer_left(observer, peer, connections),
+            FaultEvent::PeerStopped { observer, .. } if connections.is_frozen(observer) => {
                 vec![FaultEffect::Postpone { task: observer, event }]
             }
             FaultEvent::PeerStopped { observer, peer } => {
@@ -287,10 +291,10 @@ impl FaultInjector {
         now: Time,
         number: usize,
         kind: FaultKind,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let fault = self.skipped.begin(number);
-        if self.is_in_vain(&kind, links) {
+        if self.is_in_vain(&kind, connections) {
             tracing::info!(at = %now, ?kind, "fault skipped: the task is not running");
             self.skipped.skip(fault, SkipReason::NotRunning);
             return Vec::new();
@@ -300,19 +304,26 @@ impl FaultInjector {
             FaultKind::Crash { task, restart_after } => {
                 let task = self.index(&task);
                 let restart_after = self.stops.restart_of_crashed(task, restart_after);
-                self.crash(now, task, restart_after, links)
+                self.crash(now, task, restart_after, connections)
             }
             FaultKind::Stop { task, restart_after } => {
                 let task = self.index(&task);
-                self.ask_to_stop(now, (task, links.incarnation(task)), restart_after, links)
+                self.ask_to_stop(
+                    now,
+                    (task, connections.incarnation(task)),
+                    restart_after,
+                    connections,
+                )
             }
-            FaultKind::Freeze { task, lasts } => self.freeze(now, self.index(&task), lasts, links),
+            FaultKind::Freeze { task, lasts } => {
+                self.freeze(now, self.index(&task), lasts, connections)
+            }
             FaultKind::Partition { tasks, lasts } => {
-                self.partition(now, ways(&self.indices(&tasks)), lasts, links)
+                self.partition(now, ways(&self.indices(&tasks)), lasts, connections)
             }
             FaultKind::OneWay { from, to, lasts } => {
                 let pair = (self.index(&from), self.index(&to));
-                self.partition(now, vec![pair], lasts, links)
+                self.partition(now, vec![pair], lasts, connections)
             }
             FaultKind::Loss { tasks, rate, lasts } => {
                 let tasks = self.indices(&tasks);

@@ -27,12 +27,12 @@ use crate::units::{Bytes, Time};
 use super::audit::{Audit, EventKind};
 use super::chore::{Errand, Kernels};
 use super::cluster::{Cluster, Outcome};
+use super::connections::Connections;
 use super::critical_path::{History, SpanKind};
 use super::device::{ComputeSpec, Device, DeviceOf};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
 use super::hosts::{Lanes, MessageThread};
-use super::links::Links;
 use super::network::{Delivery, Network};
 use super::processor::Processors;
 use super::replay::Replay;
@@ -62,7 +62,7 @@ pub(super) struct World {
     num_cores: Vec<Option<NonZeroU32>>,
     /// By task: the number of operations that its message thread has carried out and not paid for.
     unpaid: Vec<u32>,
-    links: Links,
+    connections: Connections,
     /// The driver and the endpoints ask it, too.
     pub(super) faults: FaultInjector,
     /// Envelopes that have arrived and can't be delivered yet.
@@ -115,7 +115,7 @@ impl World {
             lanes: tasks.iter().map(|task| processing::lanes(cluster, task)).collect(),
             num_cores: vec![None; tasks.len()],
             unpaid: vec![0; tasks.len()],
-            links: Links::new(tasks.len()),
+            connections: Connections::new(tasks.len()),
             faults,
             held: Vec::new(),
             late: BTreeMap::new(),
@@ -161,7 +161,7 @@ impl World {
 
     /// Whether `incarnation` of `task` is its running one.
     pub(super) fn is_alive(&self, task: usize, incarnation: u32) -> bool {
-        self.links.is_alive(task, incarnation)
+        self.connections.is_alive(task, incarnation)
     }
 
     /// Lets the next event happen; of several at the same time, the queue's first, then the
@@ -260,9 +260,9 @@ impl World {
             return replay.send(from, to, messages);
         }
         if self.faults.are_expected() {
-            self.links.note_dialer(from, to);
+            self.connections.note_dialer(from, to);
         }
-        let stamp = self.links.stamp(from, to);
+        let stamp = self.connections.stamp(from, to);
         self.post(from, to, size, Envelope { stamp, cause: self.history.current(), messages });
     }
 
@@ -287,7 +287,7 @@ impl World {
     pub(super) fn met(&self, observer: usize, peer: usize) -> Option<u64> {
         match &self.replay {
             Some(replay) => replay.met(observer, peer),
-            None => self.links.met(observer, peer),
+            None => self.connections.met(observer, peer),
         }
     }
 
@@ -306,7 +306,7 @@ impl World {
     pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
         self.faults.program_begins(task);
         self.devices[task] = devices_of(&self.tasks[task], &self.cluster);
-        self.links.begin_incarnation(task)
+        self.connections.begin_incarnation(task)
     }
 
     /// `task` ends a training step now, which made `global_step` and began at `started`; its

@@ -75,6 +75,14 @@ macro_rules! modes {
                 }
             }
 
+            /// Whether its rounds or exchanges can do without the slowest workers.
+            pub(crate) fn takes_backups(self) -> bool {
+                let parameters: &[&str] = match self {
+                    $(Self::$mode { .. } => &[$($(stringify!($parameter)),*)?],)*
+                };
+                parameters.contains(&"backups")
+            }
+
             /// Asks the [`Protocol`] in the mode's file.
             fn with<T>(self, ask: impl FnOnce(&dyn Protocol) -> T) -> T {
                 match self {
@@ -275,6 +283,17 @@ mod tests {
         ] {
             assert!(!mode.leaves_workers_free(), "{mode}");
         }
+    }
+
+    #[test]
+    fn modes_whose_rounds_or_exchanges_can_do_without_the_slowest_workers_take_backups() {
+        let takes = [
+            Mode::Sync { backups: 0, cancel: false }.takes_backups(),
+            Mode::LocalSgd { every: 4, backups: 0 }.takes_backups(),
+            Mode::KBatchSync { k: 4, cancel: false }.takes_backups(),
+            Mode::Async.takes_backups(),
+        ];
+        assert_eq!(takes, [true, true, false, false]);
     }
 
     #[test]

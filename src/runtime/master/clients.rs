@@ -119,7 +119,7 @@ impl Master {
         let away = client.away.take();
         if is_new || away.is_some() {
             let come = WorkerMail::ClientHasCome { client: from, master: self.id };
-            tell(&self.link.actors.worker, come);
+            tell(&self.outbox.actors.worker, come);
         }
         if let Some(timer) = away {
             context.cancel_future(timer);
@@ -130,7 +130,7 @@ impl Master {
             Some(None) => return,
             Some(Some(outcome)) => {
                 let outcome = outcome.clone();
-                return self.link.send(from, ClientMessage { number, outcome });
+                return self.outbox.send(from, ClientMessage { number, outcome });
             }
             None => {}
         }
@@ -138,7 +138,7 @@ impl Master {
         if client.is_full() {
             let message = format!("more than {CALLS} calls are under way; wait for some of them");
             let outcome = Err(self.refusal(Code::FailedPrecondition, message));
-            return self.link.send(from, ClientMessage { number, outcome });
+            return self.outbox.send(from, ClientMessage { number, outcome });
         }
         client.calls.insert(number, None);
         self.carry_out(caller, action, context);
@@ -152,7 +152,7 @@ impl Master {
         };
         client.keep(number, outcome.clone());
         if !client.is_away() {
-            self.link.send(peer, ClientMessage { number, outcome });
+            self.outbox.send(peer, ClientMessage { number, outcome });
         }
     }
 
@@ -164,9 +164,9 @@ impl Master {
         if loss == Loss::Stopped {
             return self.clear_client(peer, context);
         }
-        let (id, limit) = (client.id, self.link.actors.access.client_limit());
+        let (id, limit) = (client.id, self.outbox.actors.access.client_limit());
         if let Some(losses) = self.losses.count(peer, 1, self.clock.now()) {
-            tracing::warn!(client = %self.link.name(peer), losses, ?limit, "a client is away");
+            tracing::warn!(client = %self.outbox.name(peer), losses, ?limit, "a client is away");
         }
         let gone = MasterMail::ClientIsGone { peer, client: id };
         let timer = self.set_timer(self.clock.now().after(limit), gone, context);
@@ -179,7 +179,7 @@ impl Master {
     /// The time is over in which `peer` might have come back as the client `id`.
     pub(super) fn client_is_gone(&mut self, peer: PeerId, id: u64, context: &mut Context<Self>) {
         if self.clients.get(&peer).is_some_and(|client| client.id == id && client.is_away()) {
-            tracing::warn!(client = %self.link.name(peer), "a client is gone; its sessions end");
+            tracing::warn!(client = %self.outbox.name(peer), "a client is gone; its sessions end");
             self.clear_client(peer, context);
         }
     }
@@ -212,13 +212,13 @@ impl Master {
             let open = client.calls.iter().filter(|(_, answer)| answer.is_none());
             for (number, _) in open {
                 let (number, outcome) = (*number, Err(error.clone()));
-                self.link.send(peer, ClientMessage { number, outcome });
+                self.outbox.send(peer, ClientMessage { number, outcome });
             }
         }
     }
 
     fn refusal(&self, code: Code, message: String) -> Error {
-        Error::new(code, message).on(&self.link.name(self.link.local()))
+        Error::new(code, message).on(&self.outbox.name(self.outbox.local()))
     }
 }
 

@@ -104,7 +104,7 @@ impl Master {
         context: &mut Context<Self>,
     ) -> SpawnHandle {
         let sleep = self.clock.sleep_until(deadline);
-        tell_later(&self.link.actors.master, message, sleep, context)
+        tell_later(&self.outbox.actors.master, message, sleep, context)
     }
 
     /// Ends a step at its deadline, whether it runs or waits until its plan is registered.
@@ -187,14 +187,14 @@ impl Master {
         };
         let message =
             format!("{what} took longer than {limit}it was given; no answer from {who}; {hint}");
-        let unreached = unanswered.iter().find(|peer| self.link.obstacle(**peer).is_some());
-        let unreached = unreached.map(|peer| self.link.name(*peer));
+        let unreached = unanswered.iter().find(|peer| self.outbox.obstacle(**peer).is_some());
+        let unreached = unreached.map(|peer| self.outbox.name(*peer));
         unreached.iter().fold(Error::new(Code::DeadlineExceeded, message), Error::on)
     }
 
     /// Whether this task is to stop.
     fn is_to_stop(&self) -> bool {
-        self.link.actors.training.is_stop_requested()
+        self.outbox.actors.training.is_stop_requested()
     }
 
     /// The time until the next look at who is waited for: short where this task is to stop, and
@@ -210,12 +210,12 @@ impl Master {
 
     /// Whether there is a way to all `peers`.
     pub(super) fn are_reached(&self, peers: &[PeerId]) -> bool {
-        peers.iter().all(|peer| self.link.obstacle(*peer).is_none())
+        peers.iter().all(|peer| self.outbox.obstacle(*peer).is_none())
     }
 
     /// Why there never will be a way to one of `peers`, if that is so.
     fn refused(&self, peers: &[PeerId]) -> Option<Refused> {
-        peers.iter().find_map(|peer| self.link.obstacle(*peer)?.refused)
+        peers.iter().find_map(|peer| self.outbox.obstacle(*peer)?.refused)
     }
 
     /// Whether no wait for `peers` helps, however long: one that this task has met before may come
@@ -223,7 +223,7 @@ impl Master {
     fn is_refused_for_good(&self, peers: &[PeerId]) -> bool {
         peers.iter().any(|peer| match self.refused(&[*peer]) {
             Some(Refused::Outlived) => true,
-            Some(_) => self.link.incarnation(*peer).is_none(),
+            Some(_) => self.outbox.incarnation(*peer).is_none(),
             None => false,
         })
     }
@@ -231,15 +231,15 @@ impl Master {
     /// The first task of the cluster that this one refuses, or that refuses this one, and why.
     /// Those that a step waits for may wait for it.
     fn refused_task(&self) -> Option<(Refused, String)> {
-        let tasks = self.devices.iter().filter_map(|device| self.link.resolve(device.task()));
-        tasks.filter_map(|task| self.link.refusal(task)).next()
+        let tasks = self.devices.iter().filter_map(|device| self.outbox.resolve(device.task()));
+        tasks.filter_map(|task| self.outbox.refusal(task)).next()
     }
 
     /// The names of `peers`, each with the reason why there is no way to it.
     fn names_and_obstacles(&self, peers: &[PeerId]) -> String {
-        let told = |peer: &PeerId| match self.link.obstacle(*peer) {
-            Some(obstacle) => format!("{} ({})", self.link.name(*peer), obstacle.why),
-            None => self.link.name(*peer).to_string(),
+        let told = |peer: &PeerId| match self.outbox.obstacle(*peer) {
+            Some(obstacle) => format!("{} ({})", self.outbox.name(*peer), obstacle.why),
+            None => self.outbox.name(*peer).to_string(),
         };
         peers.iter().map(told).collect::<Vec<_>>().join(", ")
     }

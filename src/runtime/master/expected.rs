@@ -36,7 +36,7 @@ impl Master {
 
     /// The number of the step that is expected to follow `run`, if variables are to be read for it.
     pub(super) fn expect_after(&mut self, run: &RunStep, plan: &Ready) -> Option<u64> {
-        let is_remote = plan.parts.iter().any(|part| part.peer != self.link.local());
+        let is_remote = plan.parts.iter().any(|part| part.peer != self.outbox.local());
         if !run.reads_ahead || run.is_traced || !is_remote {
             return None;
         }

@@ -22,8 +22,8 @@ impl Master {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, loss: Loss, context: &mut Context<Self>) {
         self.expected = None;
-        if loss == Loss::Stopped && self.link.name(peer).is_of_workers() {
-            self.stopped.insert(peer, self.link.incarnation(peer));
+        if loss == Loss::Stopped && self.outbox.name(peer).is_of_workers() {
+            self.stopped.insert(peer, self.outbox.incarnation(peer));
         }
         let mut is_needed = false;
         for session in self.sessions.values_mut() {
@@ -35,8 +35,8 @@ impl Master {
         if is_needed {
             tracing::warn!(
                 "{} lost {}: {loss}",
-                self.link.name(self.link.local()),
-                self.link.name(peer)
+                self.outbox.name(self.outbox.local()),
+                self.outbox.name(peer)
             );
         }
         self.fail_steps_at(peer, loss);
@@ -45,8 +45,8 @@ impl Master {
         let error = self.lost_error(peer, loss, "a reset waited for it to clear its containers");
         self.reset_lost(peer, error, context);
         self.client_lost(peer, loss, context);
-        if loss != Loss::Stopped && !self.link.actors.access.is_client(peer) {
-            self.link.send_parting(peer);
+        if loss != Loss::Stopped && !self.outbox.actors.access.is_client(peer) {
+            self.outbox.send_parting(peer);
         }
     }
 
@@ -73,7 +73,7 @@ impl Master {
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
         let has_done = |(id, step): (&StepId, &RunningStep)| id.trains && step.has_part_at(peer);
         if matches!(loss, Loss::Silent | Loss::Broken) && self.steps.iter().any(has_done) {
-            self.link.send(peer, WorkerMessage::AskForMaster { master: self.id });
+            self.outbox.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }
 
@@ -98,12 +98,12 @@ impl Master {
     /// values that were lost on it, though `from` has ended its own.
     pub(super) fn way_lost(&mut self, from: PeerId, to: &TaskName) {
         self.expected = None;
-        let Some(peer) = self.link.resolve(to) else { return };
+        let Some(peer) = self.outbox.resolve(to) else { return };
         let is_hit = |_: &Self, _: StepId, step: &RunningStep| {
             step.has_part_at(from) && step.unanswered().contains(&peer)
         };
         self.fail_steps(is_hit, |master, step| {
-            let (from, number) = (master.link.name(from), step.number);
+            let (from, number) = (master.outbox.name(from), step.number);
             let message =
                 format!("{from} has lost {to}, and perhaps what it sent there for step {number}");
             Error::new(Code::Unavailable, message).on(to)
@@ -155,7 +155,7 @@ impl Master {
     }
 
     fn lost_error(&self, peer: PeerId, loss: Loss, during: &str) -> Error {
-        let name = self.link.name(peer);
+        let name = self.outbox.name(peer);
         let message = format!("{name} was lost, {loss}, while {during}");
         Error::new(loss.into(), message).on(&name)
     }

@@ -43,7 +43,7 @@ impl Master {
         let is_again = accepted.run.origin.is_some_and(|origin| origin.is_again);
         let counted_by = self.counted_by(&partitions);
         let is_own = self.sessions[&id].client.is_none();
-        let training = if is_own { self.link.actors.training.number() } else { 0 };
+        let training = if is_own { self.outbox.actors.training.number() } else { 0 };
         let mut ready = Ready { parts: Vec::new(), fed_fetches };
         for (partition, peer) in partitions {
             let graph = GraphHandle { master: self.id, number: self.next_graph };
@@ -52,12 +52,12 @@ impl Master {
                 Registration { at: peer, session: id, request: Arc::clone(&request) };
             self.registering.insert(graph, registration);
             let senders = partition.receives.iter().map(|receive| &receive.from);
-            let senders = senders.filter_map(|task| self.link.resolve(task)).collect();
+            let senders = senders.filter_map(|task| self.outbox.resolve(task)).collect();
             ready.parts.push(Part::new(peer, graph, &partition, senders));
             let has_functions = partition.nodes.iter().any(|node| Flow::of(&node.op).is_some());
             let functions = has_functions.then(|| Box::new(placing.clone()));
             let (partition, counted_by) = (Arc::new(partition), counted_by.clone());
-            self.link.send(
+            self.outbox.send(
                 peer,
                 WorkerMessage::RegisterGraph(GraphOrder {
                     graph,
@@ -89,7 +89,7 @@ impl Master {
     /// The task that counts the steps of `partitions`, if they train, and its incarnation.
     fn counted_by(&self, partitions: &[(Partition, PeerId)]) -> Option<Box<Life>> {
         let (counts, peer) = partitions.iter().find(|(partition, _)| partition.counts_steps())?;
-        Some(Box::new((counts.task.clone(), self.link.incarnation(*peer)?)))
+        Some(Box::new((counts.task.clone(), self.outbox.incarnation(*peer)?)))
     }
 
     /// Prunes, places and partitions a session's graph for `request`.
@@ -120,7 +120,7 @@ impl Master {
     fn peer_of(&self, task: &TaskName) -> Result<PeerId> {
         let unknown =
             || Error::new(Code::Unavailable, format!("the task {task} can't be reached from here"));
-        self.link.resolve(task).ok_or_else(unknown)
+        self.outbox.resolve(task).ok_or_else(unknown)
     }
 
     /// The devices of the cluster that `filters` admit, and this task's own.
@@ -156,7 +156,7 @@ impl Master {
         let Some(Registration { session: session_id, request, .. }) =
             asked.then(|| self.registering.remove(&graph)).flatten()
         else {
-            let from = self.link.name(from);
+            let from = self.outbox.name(from);
             return tracing::debug!(?graph, %from, "an answer that nobody waits for; dropped");
         };
         let Some(session) = self.sessions.get_mut(&session_id) else { return };
@@ -197,7 +197,7 @@ impl Master {
             graphs.entry(part.peer).or_default().push(part.graph);
         }
         for (peer, graphs) in graphs {
-            self.link.send(peer, WorkerMessage::DeregisterGraphs { graphs, scope });
+            self.outbox.send(peer, WorkerMessage::DeregisterGraphs { graphs, scope });
         }
     }
 }

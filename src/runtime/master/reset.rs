@@ -63,19 +63,19 @@ impl Master {
         // Nothing is left of a worker that has stopped, and nobody there to answer.
         let mut outstanding: Vec<PeerId> = devices
             .iter()
-            .filter_map(|device| self.link.resolve(device.task()))
+            .filter_map(|device| self.outbox.resolve(device.task()))
             .filter(|peer| !self.has_stopped(*peer))
             // What an evaluator has is its own, and no training's.
-            .filter(|peer| !within_training || self.link.name(*peer).role() != Role::Evaluator)
+            .filter(|peer| !within_training || self.outbox.name(*peer).role() != Role::Evaluator)
             .collect();
         outstanding.dedup();
         let number = self.next_reset;
         self.next_reset += 1;
-        let met = |peer: &PeerId| Some((self.link.name(*peer), self.link.incarnation(*peer)?));
+        let met = |peer: &PeerId| Some((self.outbox.name(*peer), self.outbox.incarnation(*peer)?));
         let incarnations: Vec<(TaskName, u64)> = outstanding.iter().filter_map(met).collect();
         for peer in &outstanding {
             let (containers, incarnations) = (containers.clone(), incarnations.clone());
-            self.link.send(
+            self.outbox.send(
                 *peer,
                 ParameterServerMessage::Reset { number, containers, within_training, incarnations },
             );
@@ -99,7 +99,7 @@ impl Master {
 
     /// Whether `peer` is a worker that has stopped, and has not been met again.
     fn has_stopped(&self, peer: PeerId) -> bool {
-        self.stopped.get(&peer).is_some_and(|life| self.link.incarnation(peer) == *life)
+        self.stopped.get(&peer).is_some_and(|life| self.outbox.incarnation(peer) == *life)
     }
 
     pub(super) fn reset_done(
@@ -117,7 +117,7 @@ impl Master {
         reset.variables = reset.variables.saturating_add(variables);
         reset.departed.extend(departed);
         let Reset { outstanding, departed, .. } = &mut reset;
-        let worker = |peer: PeerId| self.link.actors.access.worker_at(&self.link.name(peer));
+        let worker = |peer: PeerId| self.outbox.actors.access.worker_at(&self.outbox.name(peer));
         outstanding.retain(|peer| {
             let has_departed = worker(*peer).is_some_and(|worker| departed.has(worker));
             !(self.is_dispensable(*peer) && has_departed)
@@ -172,16 +172,16 @@ impl Master {
     /// be yet to come.
     fn give_up_on(&self, reset: &mut Reset, peer: PeerId) {
         reset.outstanding.retain(|other| *other != peer);
-        let access = &self.link.actors.access;
+        let access = &self.outbox.actors.access;
         if access.has_heard(peer) {
-            reset.departed.lost.extend(access.worker_at(&self.link.name(peer)));
+            reset.departed.lost.extend(access.worker_at(&self.outbox.name(peer)));
         }
     }
 
     /// Whether a training can go on without `peer`: where there are parameter servers, they have
     /// its variables.
     fn is_dispensable(&self, peer: PeerId) -> bool {
-        self.link.actors.training.has_servers() && self.link.name(peer).is_of_workers()
+        self.outbox.actors.training.has_servers() && self.outbox.name(peer).is_of_workers()
     }
 
     /// Whether `reset` can go on without all that have not answered.
@@ -201,7 +201,7 @@ impl Master {
         if self.waits_for_dispensable(&reset) && reset.grace.is_none() {
             let mail = MasterMail::ResetGraceIsOver { number: reset.number };
             // A connected one is lost after a silence; another one has to be connected first.
-            let over = self.clock.now().after(self.link.silence()).after(GRACE);
+            let over = self.clock.now().after(self.outbox.silence()).after(GRACE);
             reset.grace = Some(self.set_timer(over, mail, context));
         }
         self.reset = Some(reset);

@@ -125,7 +125,7 @@ impl Master {
         for part in &plan.parts {
             let feeds: Values =
                 part.feeds.iter().map(|feed| run.feeds[*feed as usize].clone()).collect();
-            self.link.send(
+            self.outbox.send(
                 part.peer,
                 WorkerMessage::RunGraph(StepOrder {
                     step,
@@ -169,7 +169,7 @@ impl Master {
         let part = parts.find(|part| part.graph == graph && part.peer == from);
         let Some((asked, part)) = asked.zip(part) else {
             if let Some(answers) = self.dropped.count(from, 1, self.clock.now()) {
-                let from = self.link.name(from);
+                let from = self.outbox.name(from);
                 tracing::warn!(
                     answers, step = step.number, ?graph, %from,
                     "answers that nobody waits for; dropped"
@@ -183,13 +183,13 @@ impl Master {
             Ok(values) => {
                 let message =
                     format!("{} values came of {wanted} that were asked for", values.len());
-                let error = Error::new(Code::Internal, message).on(&self.link.name(part.peer));
+                let error = Error::new(Code::Internal, message).on(&self.outbox.name(part.peer));
                 return self.fail(step, error);
             }
             Err(error) => return self.fail(step, error),
         };
         running.outstanding.swap_remove(asked);
-        if part.peer == self.link.local() {
+        if part.peer == self.outbox.local() {
             running.computed = spanned(running.computed, computed);
         }
         for (fetch, value) in part.fetches.iter().zip(values) {
@@ -241,7 +241,7 @@ impl Master {
             .into_iter()
             .filter(|peer| !lost.is_some_and(|lost| lost.contains_key(peer)))
         {
-            self.link.send(peer, WorkerMessage::AbortStep(step));
+            self.outbox.send(peer, WorkerMessage::AbortStep(step));
         }
         answer(failed.reply, Err(error));
     }
@@ -274,7 +274,7 @@ impl Master {
     }
 
     pub(super) fn names(&self, peers: &[PeerId]) -> String {
-        peers.iter().map(|peer| self.link.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
+        peers.iter().map(|peer| self.outbox.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
     }
 }
 

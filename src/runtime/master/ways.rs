@@ -59,8 +59,8 @@ impl Master {
         if self.clock.sees_stalls() || !self.are_reached(&running.unanswered()) {
             return;
         }
-        for Part { peer, graph, .. } in running.awaited(self.link.local()) {
-            self.link.send(*peer, WorkerMessage::AskForWays { step, graph: *graph });
+        for Part { peer, graph, .. } in running.awaited(self.outbox.local()) {
+            self.outbox.send(*peer, WorkerMessage::AskForWays { step, graph: *graph });
         }
     }
 
@@ -101,7 +101,7 @@ impl Master {
         }
         let awaited = running.unanswered();
         let awaited: BTreeMap<TaskName, PeerId> =
-            awaited.into_iter().map(|peer| (self.link.name(peer), peer)).collect();
+            awaited.into_iter().map(|peer| (self.outbox.name(peer), peer)).collect();
         let is_awaited = |(to, why)| Some((*awaited.get(&to)?, why));
         let receivers = blocked.into_iter().filter_map(is_awaited).collect();
         let is_new = running.blocked.take((graph, from), receivers, now);
@@ -124,13 +124,13 @@ impl Master {
     /// When a step is given up that has begun within `limit` and has a way blocked `since` then: as
     /// a task is that is lost. A way may be blocked for a moment: so not at the first word of it.
     fn no_way_until(&self, limit: Limit, since: Time) -> Time {
-        limit.begun.after(self.link.recovery()).max(since.after(self.link.silence()))
+        limit.begun.after(self.outbox.recovery()).max(since.after(self.outbox.silence()))
     }
 
     /// The ways of `step` that are blocked, as the end of a sentence; nothing if none is.
     pub(super) fn blocked_ways(&self, step: &RunningStep) -> String {
         let told = |(to, way): (PeerId, &BlockedWay)| {
-            let (from, to) = (self.link.name(way.from), self.link.name(to));
+            let (from, to) = (self.outbox.name(way.from), self.outbox.name(to));
             format!("; {from} can't reach {to} ({})", way.why)
         };
         step.blocked.all().map(told).collect()
@@ -152,7 +152,7 @@ impl Master {
              between the two, in both directions: all tasks with variables have to reach each \
              other, and those that train have to reach them"
         );
-        let first = step.blocked.all().next().map(|(to, _)| self.link.name(to));
+        let first = step.blocked.all().next().map(|(to, _)| self.outbox.name(to));
         first.iter().fold(Error::new(Code::DeadlineExceeded, message), Error::on)
     }
 }

@@ -69,7 +69,7 @@ impl ParameterServer {
     }
 
     fn launch_on(&self, device: LocalDevice, cost: Costs, calculation: Box<dyn Calculation>) {
-        let asker = Asker(Rc::clone(&self.link.actors));
+        let asker = Asker(Rc::clone(&self.outbox.actors));
         self.devices.get(device).launch(Work { step: None, cost, calculation, asker });
     }
 

@@ -14,14 +14,14 @@ impl ParameterServer {
         if number < self.trainings.members.number() {
             return;
         }
-        let (name, local) = (self.link.name(from), self.link.local());
-        let worker = self.link.actors.access.worker_at(&name);
+        let (name, local) = (self.outbox.name(from), self.outbox.local());
+        let worker = self.outbox.actors.access.worker_at(&name);
         if worker.is_none() && from != local && !name.is_parameter_server() {
             return;
         }
         self.trainings.announcers.extend(worker);
         self.finish();
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         // A helper is told by dynamic servers without a cut: see `Server::pass_on_the_end`.
         if worker.is_none() && training.is_holder(from) && training.is_holder(local) {
             self.cut_off();

@@ -49,7 +49,7 @@ impl ParameterServer {
     /// client of this task's `master`, which leads its sessions.
     pub(super) fn has_come(&mut self, user: PeerId, master: u64) {
         let worker = self.trainings.worker_at(user);
-        if user != self.link.local()
+        if user != self.outbox.local()
             && self.trainings.joins.has_come(user, worker)
             && let Some(worker) = worker
         {
@@ -59,7 +59,7 @@ impl ParameterServer {
             self.trainings.tell_of_own_stop(user);
         }
         if worker == Some(0) {
-            self.link.actors.training.forget_failure();
+            self.outbox.actors.training.forget_failure();
         }
         let restarted =
             worker.filter(|worker| self.trainings.members.lose_earlier_life(*worker, master));
@@ -105,13 +105,13 @@ impl ParameterServer {
             }
         }
         self.trainings.has_barrier |= counts && has_barrier;
-        self.trainings.counts |= counts && from != self.link.local();
+        self.trainings.counts |= counts && from != self.outbox.local();
         let epoch = self.trainings.members.epoch();
         let outcome = self.store.bind(scope, variables).map(|variables| Bound { variables, epoch });
-        let own = self.link.name(self.link.local());
+        let own = self.outbox.name(self.outbox.local());
         let outcome = outcome.map_err(|error| Box::new(error.on(&own)));
         let replaced = self.store.take_replaced();
-        tell(&self.link.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
+        tell(&self.outbox.actors.worker, WorkerMail::Bound { graph, attempt, outcome, replaced });
     }
 
     /// `from` says that `worker` takes no more steps in the training of that `number`; 0 if it is
@@ -125,14 +125,14 @@ impl ParameterServer {
             return; // all that took part in that training have left it
         }
         let is_next = number > members.number() && members.training(u32::MAX).next().is_none();
-        if is_next && self.trainings.worker_at(self.link.local()).is_none() {
+        if is_next && self.trainings.worker_at(self.outbox.local()).is_none() {
             self.begin_training(number); // it had no part here
         }
         if worker == 0 {
             self.trainings.hear_of_leaving_chief(from, why);
         }
         let other = self.trainings.task_of(worker).filter(|task| *task != from);
-        let is_holder = self.link.actors.training.is_holder(self.link.local());
+        let is_holder = self.outbox.actors.training.is_holder(self.outbox.local());
         let knows_better = |task| {
             let has_met = self.trainings.joins.is_used_by(task);
             has_met && (!is_holder || self.trainings.members.trains(worker))
@@ -193,7 +193,7 @@ impl ParameterServer {
         if missed.is_empty() {
             return self.trainings.answer_joins(); // it may be the last that used this task
         }
-        tracing::info!(task = %self.link.name(peer), "a worker is missed");
+        tracing::info!(task = %self.outbox.name(peer), "a worker is missed");
         for worker in missed {
             for coordination in self.trainings.coordinations.values_mut() {
                 self.served.extend(coordination.take_down_fence(worker));
@@ -211,16 +211,16 @@ impl ParameterServer {
     /// Goes on without the workers that are `lost`, and tells the parameter servers and the chief:
     /// one that has come back since may never have met them.
     fn tell_of_losses(&mut self, lost: Vec<u32>) {
-        let (local, chief) = (self.link.local(), self.link.actors.training.chief.get());
+        let (local, chief) = (self.outbox.local(), self.outbox.actors.training.chief.get());
         let mut hearers = self.trainings.other_holders();
-        let is_heard = chief == Some(local) || self.link.actors.training.is_holder(local);
-        if self.link.actors.training.has_servers() && is_heard {
+        let is_heard = chief == Some(local) || self.outbox.actors.training.is_holder(local);
+        if self.outbox.actors.training.has_servers() && is_heard {
             hearers.extend(chief.filter(|chief| *chief != local));
             let helpers = self.trainings.cluster.iter().flat_map(ClusterSpec::helpers);
-            hearers.extend(helpers.filter_map(|task| self.link.resolve(&task)));
+            hearers.extend(helpers.filter_map(|task| self.outbox.resolve(&task)));
             for worker in lost.iter().copied() {
                 let tell =
-                    |to: &PeerId| self.link.send(*to, ParameterServerMessage::Lost { worker });
+                    |to: &PeerId| self.outbox.send(*to, ParameterServerMessage::Lost { worker });
                 hearers.iter().for_each(tell);
             }
         }
@@ -288,7 +288,7 @@ impl ParameterServer {
             Joined::Anew => self.begin_anew(),
         }
         if self.trainings.members.is_over() {
-            self.link.send(from, self.trainings.over());
+            self.outbox.send(from, self.trainings.over());
         }
         self.snapshots.join(master, replica);
         had_left && joined == Joined::Back
@@ -296,12 +296,12 @@ impl ParameterServer {
 
     /// Begins the training of that number, which another task has told of.
     pub(super) fn begin_training(&mut self, number: u32) {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         // The program may have heard of the end of that training already.
         let is_over = training.is_over() && training.number() >= number;
         self.trainings.members.begin(number);
         self.begin_anew();
-        self.link.actors.training.is_over.set(is_over);
+        self.outbox.actors.training.is_over.set(is_over);
     }
 
     /// Begins another training, in an epoch of its own: leftovers of the one before are dropped.

@@ -53,7 +53,7 @@ impl ParameterServer {
         if let Some(silent) = self.trainings.silence()
             && let Some(what) = self.held_up()
         {
-            let here = self.link.name(self.link.local());
+            let here = self.outbox.name(self.outbox.local());
             let absent = self.trainings.absent().join(", ");
             // Who has come may just take its time.
             if absent.is_empty() {
@@ -115,12 +115,13 @@ impl ParameterServer {
             list.push(Waiting { who: format!("{who}, step {}", ticket.step.number), what });
         }
         for binding in &self.trainings.held_off {
-            let who_comes = self.link.name(binding.from);
+            let who_comes = self.outbox.name(binding.from);
             let what = format!("a view, a fence or the end of a training, to let {who_comes} in");
             list.push(Waiting { who: who.clone(), what });
         }
         for peer in self.trainings.view_waits_for() {
-            let what = format!("{} to answer that a worker is lost or back", self.link.name(peer));
+            let what =
+                format!("{} to answer that a worker is lost or back", self.outbox.name(peer));
             list.push(Waiting { who: who.clone(), what });
         }
         list

@@ -14,13 +14,13 @@ impl ParameterServer {
         step: StepId,
         reads: Vec<StateRequest>,
     ) {
-        let mut served = self.link.actors.served.take();
+        let mut served = self.outbox.actors.served.take();
         if !self.trainings.members.is_over() && reads.iter().all(|read| self.can_be_read_now(read))
         {
             served.extend(reads.iter().filter_map(|read| self.read_at_once(read)));
         }
-        self.link.actors.requests.give(reads);
-        tell(&self.link.actors.worker, WorkerMail::ReadAhead { graph, step, served });
+        self.outbox.actors.requests.give(reads);
+        tell(&self.outbox.actors.worker, WorkerMail::ReadAhead { graph, step, served });
     }
 
     fn can_be_read_now(&self, request: &StateRequest) -> bool {

@@ -42,9 +42,9 @@ impl ParameterServer {
             Departed::default()
         };
         if !keeps_steps {
-            tell(&self.link.actors.worker, WorkerMail::Cleared(containers));
+            tell(&self.outbox.actors.worker, WorkerMail::Cleared(containers));
         }
-        self.link.send(from, MasterMessage::ResetDone { number, variables, departed });
+        self.outbox.send(from, MasterMessage::ResetDone { number, variables, departed });
     }
 
     /// Ends the trainings whose `containers`, with that many `variables`, were cleared.

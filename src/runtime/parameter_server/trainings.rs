@@ -21,10 +21,10 @@ use crate::transport::PeerId;
 use super::ParameterServer;
 use super::coordination::Coordination;
 use super::notices::Notices;
-use crate::runtime::link::Link;
 use crate::runtime::mail::{Binding, ParameterServerMail};
 use crate::runtime::mailbox::tell_later;
 use crate::runtime::messages::{GraphHandle, ParameterServerMessage};
+use crate::runtime::outbox::Outbox;
 use crate::runtime::patience::NOTICE;
 use crate::runtime::state::{Served, VariableId};
 use joins::Joins;
@@ -33,7 +33,7 @@ use joins::Joins;
 /// follows for these is done by the actor.
 pub(super) struct Trainings {
     /// The actor's: all that they send goes with its flush.
-    link: Link,
+    outbox: Outbox,
     clock: Rc<dyn Clock>,
     /// The coordinations, by global step: a task can hold those of several trainings.
     pub(super) coordinations: BTreeMap<VariableId, Coordination>,
@@ -69,9 +69,9 @@ pub(super) struct Trainings {
 
 impl Trainings {
     /// No training yet.
-    pub(super) fn new(link: Link, clock: Rc<dyn Clock>) -> Self {
+    pub(super) fn new(outbox: Outbox, clock: Rc<dyn Clock>) -> Self {
         Self {
-            link,
+            outbox,
             clock,
             coordinations: BTreeMap::new(),
             members: Membership::default(),
@@ -128,12 +128,12 @@ impl Trainings {
 
     /// The worker that runs at `peer`, if one does.
     pub(super) fn worker_at(&self, peer: PeerId) -> Option<u32> {
-        self.cluster.as_ref()?.worker_index(&self.link.name(peer))
+        self.cluster.as_ref()?.worker_index(&self.outbox.name(peer))
     }
 
     /// The task that `worker` runs at.
     pub(super) fn task_of(&self, worker: u32) -> Option<PeerId> {
-        self.link.resolve(&self.cluster.as_ref()?.worker(worker)?)
+        self.outbox.resolve(&self.cluster.as_ref()?.worker(worker)?)
     }
 
     /// Whether `binding` has to wait: for the end of a training, for a view, or for a fence. The
@@ -176,15 +176,15 @@ impl Trainings {
     /// Tells the program of a parameter server which training goes on, and the other tasks with
     /// variables, if the steps are counted here.
     pub(super) fn note_training(&mut self) {
-        let (number, training) = (self.members.number(), &self.link.actors.training);
-        let local = self.link.local();
+        let (number, training) = (self.members.number(), &self.outbox.actors.training);
+        let local = self.outbox.local();
         let is_server = || training.is_holder(local) && self.worker_at(local).is_none();
         if number != training.number() && is_server() {
             training.reach(number);
         }
         if self.counts && number > self.told_of {
             for other in self.other_holders() {
-                self.link.send(other, ParameterServerMessage::Install(self.view()));
+                self.outbox.send(other, ParameterServerMessage::Install(self.view()));
             }
         }
         self.told_of = if self.counts { number } else { self.told_of };
@@ -193,7 +193,7 @@ impl Trainings {
     /// Whether what the master of `from` trains here is its worker's own: where there are parameter
     /// servers, other workers train nothing here, and do not say here that they leave.
     pub(super) fn is_own(&self, from: PeerId) -> bool {
-        from == self.link.local() && self.link.actors.training.has_servers()
+        from == self.outbox.local() && self.outbox.actors.training.has_servers()
     }
 
     /// Nobody waits for these partitions: to make them ready later would bring back workers that
@@ -216,10 +216,10 @@ impl Trainings {
     /// server, an evaluator, a helper, and a worker that has ended and waits for the chief begin
     /// nothing here.
     pub(super) fn tell_of_own_stop(&self, task: PeerId) {
-        let training = &self.link.actors.training;
-        let is_server = || self.link.name(self.link.local()).is_parameter_server();
+        let training = &self.outbox.actors.training;
+        let is_server = || self.outbox.name(self.outbox.local()).is_parameter_server();
         if training.is_stop_requested() && !training.is_done() && is_server() {
-            self.link.send(task, ParameterServerMessage::Stopping);
+            self.outbox.send(task, ParameterServerMessage::Stopping);
         }
     }
 
@@ -227,8 +227,8 @@ impl Trainings {
     /// is here, who hears of all: a worker's process may have ended before its word came through.
     /// They are said to have left this training by its number: `peer` may hear it in the next one.
     pub(super) fn tell_who_has_departed(&self, peer: PeerId) {
-        let training = &self.link.actors.training;
-        let is_chief = training.chief.get() == Some(self.link.local());
+        let training = &self.outbox.actors.training;
+        let is_chief = training.chief.get() == Some(self.outbox.local());
         let number = self.members.number();
         if !is_chief || !training.is_holder(peer) || training.number() != number {
             return;
@@ -236,7 +236,7 @@ impl Trainings {
         let departed = self.members.all_that_departed();
         for (worker, message) in ParameterServerMessage::of_departed(&departed, number) {
             if worker > 0 && self.worker_at(peer) != Some(worker) {
-                self.link.send(peer, message);
+                self.outbox.send(peer, message);
             }
         }
     }
@@ -244,15 +244,15 @@ impl Trainings {
     /// Tells all tasks that `worker`, which had left, takes part again.
     pub(super) fn tell_of_return(&self, worker: u32) {
         let tasks = self.cluster.iter().flat_map(ClusterSpec::tasks);
-        let others = tasks.filter_map(|task| self.link.resolve(&task));
-        for other in others.filter(|other| *other != self.link.local()) {
-            self.link.send(other, ParameterServerMessage::Back { worker });
+        let others = tasks.filter_map(|task| self.outbox.resolve(&task));
+        for other in others.filter(|other| *other != self.outbox.local()) {
+            self.outbox.send(other, ParameterServerMessage::Back { worker });
         }
     }
 
     /// `worker`, which had left, takes part again at the task that counts its steps.
     pub(super) fn hear_of_return(&mut self, worker: u32) {
-        if self.is_told_of_chief(worker) && self.link.actors.training.find_chief() {
+        if self.is_told_of_chief(worker) && self.outbox.actors.training.find_chief() {
             tracing::warn!("the chief is back");
         }
         if self.members.come_back(worker) {
@@ -266,7 +266,7 @@ impl Trainings {
     pub(super) fn begin_side_by_side(&mut self) {
         if !self.members.is_done(0) && self.members.come_back(0) {
             self.welcome_back(0);
-            if self.link.actors.training.is_holder(self.link.local()) {
+            if self.outbox.actors.training.is_holder(self.outbox.local()) {
                 self.tell_of_return(0);
             }
         }
@@ -296,14 +296,14 @@ impl Trainings {
 
     /// Whether this is the first task with variables.
     fn speaks_for_others(&self) -> bool {
-        self.link.actors.training.holders().first() == Some(&self.link.local())
+        self.outbox.actors.training.holders().first() == Some(&self.outbox.local())
     }
 
     /// Notes the incarnations of tasks that the resetting master has met.
     pub(super) fn note_incarnations(&mut self, incarnations: &[(TaskName, u64)]) {
         for (task, incarnation) in incarnations {
-            self.link.has_restarted(task, *incarnation);
-            if let Some(peer) = self.link.resolve(task) {
+            self.outbox.has_restarted(task, *incarnation);
+            if let Some(peer) = self.outbox.resolve(task) {
                 self.participation.forget_earlier_life(peer.0, *incarnation);
             }
         }
@@ -321,15 +321,15 @@ impl Trainings {
         (0..workers)
             .filter(move |worker| !self.members.has_left(*worker) && !here.contains(worker))
             .filter_map(|worker| Some((worker, self.task_of(worker)?)))
-            .filter(|(_, task)| *task != self.link.local() && !self.joins.is_used_by(*task))
+            .filter(|(_, task)| *task != self.outbox.local() && !self.joins.is_used_by(*task))
     }
 
     /// The tasks of the workers that are still to come, or to come back, each with the reason if
     /// this task and it refuse each other.
     pub(super) fn absent(&self) -> Vec<String> {
-        let told = |task| match self.link.refusal(task) {
+        let told = |task| match self.outbox.refusal(task) {
             Some((_, why)) => why,
-            None => self.link.name(task).to_string(),
+            None => self.outbox.name(task).to_string(),
         };
         self.all_absent().map(|(_, task)| told(task)).collect()
     }
@@ -338,11 +338,11 @@ impl Trainings {
     pub(super) fn yet_to_come(&self, workers: &BTreeSet<u32>) -> Vec<TaskName> {
         let is_to_come = |worker| workers.contains(&worker) && self.members.is_live(worker);
         let awaited = self.all_absent().filter(|(worker, _)| is_to_come(*worker));
-        awaited.map(|(_, task)| self.link.name(task)).collect()
+        awaited.map(|(_, task)| self.outbox.name(task)).collect()
     }
 
     pub(super) fn title(&self) -> String {
-        format!("parameter server of {}", self.link.name(self.link.local()))
+        format!("parameter server of {}", self.outbox.name(self.outbox.local()))
     }
 
     /// Sends the actor `mail` after `wait`, unless the returned timer is cancelled.
@@ -353,6 +353,6 @@ impl Trainings {
         context: &mut Context<ParameterServer>,
     ) -> SpawnHandle {
         let sleep = self.clock.sleep_until(self.clock.now().after(wait));
-        tell_later(&self.link.actors.parameter_server, mail, sleep, context)
+        tell_later(&self.outbox.actors.parameter_server, mail, sleep, context)
     }
 }

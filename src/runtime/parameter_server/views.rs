@@ -86,9 +86,9 @@ impl ParameterServer {
         tracing::info!(number, ?out, "who takes part in rounds is about to change");
         for holder in self.trainings.other_holders() {
             let out = out.clone();
-            self.link.send(holder, ParameterServerMessage::Flush { number, out });
+            self.outbox.send(holder, ParameterServerMessage::Flush { number, out });
         }
-        let own = self.link.local();
+        let own = self.outbox.local();
         let progress = self.flush(own, number, out);
         self.trainings.flushed(own, number, &progress);
     }
@@ -104,9 +104,9 @@ impl ParameterServer {
         is_cut_off: bool,
     ) {
         if self.trainings.flushed(from, number, progress) && is_cut_off {
-            self.link.actors.training.note(
+            self.outbox.actors.training.note(
                 from,
-                self.link.incarnation(from),
+                self.outbox.incarnation(from),
                 &self.trainings.over(),
             );
             self.hear_of_the_end(from, self.trainings.members.number());
@@ -129,7 +129,7 @@ impl ParameterServer {
         let progress = self.flush(from, number, out);
         let is_cut_off = self.trainings.members.is_cut_off();
         let flushed = ParameterServerMessage::Flushed { number, progress, is_cut_off };
-        self.link.send(from, flushed);
+        self.outbox.send(from, flushed);
     }
 
     /// Installs the new view here and everywhere, once all tasks have answered; returns whether it
@@ -143,13 +143,13 @@ impl ParameterServer {
         else {
             return false;
         };
-        let has_servers = self.link.actors.training.has_servers();
+        let has_servers = self.outbox.actors.training.has_servers();
         let is_gone = |task: PeerId| {
             !has_servers
                 && self.trainings.worker_at(task).is_some_and(|worker| out.contains(&worker))
         };
         let mut holders = self.trainings.other_holders();
-        holders.push(self.link.local());
+        holders.push(self.outbox.local());
         if holders.iter().any(|holder| views.waits_for(holder.0) && !is_gone(*holder)) {
             return false;
         }
@@ -172,9 +172,9 @@ impl ParameterServer {
         let view = self.trainings.view();
         for holder in self.trainings.other_holders() {
             self.trainings.tell_what_is_cut_off(holder);
-            self.link.send(holder, ParameterServerMessage::Install(view.clone()));
+            self.outbox.send(holder, ParameterServerMessage::Install(view.clone()));
         }
-        self.install(self.link.local(), view);
+        self.install(self.outbox.local(), view);
         true
     }
 

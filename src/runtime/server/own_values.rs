@@ -15,8 +15,8 @@ impl Server {
     pub(crate) fn keep_own_values(&self, own: OwnValues) {
         if let Some(waits) = self.actors.program.own_values.keep(own.clone()) {
             let answer = OwnValuesAnswer::Values(own);
-            self.link.send(waits, ProgramMessage::OwnValues(answer));
-            self.link.flush();
+            self.outbox.send(waits, ProgramMessage::OwnValues(answer));
+            self.outbox.flush();
         }
     }
 
@@ -28,17 +28,17 @@ impl Server {
     /// Tells them to `chief`: this task takes no more steps.
     pub(crate) fn tell_last_own_values(&self, chief: &TaskName) {
         let own = self.actors.program.own_values.last();
-        if let Some((peer, own)) = self.link.resolve(chief).zip(own) {
+        if let Some((peer, own)) = self.outbox.resolve(chief).zip(own) {
             let answer = OwnValuesAnswer::Last(own);
-            self.link.send(peer, ProgramMessage::OwnValues(answer));
-            self.link.flush();
+            self.outbox.send(peer, ProgramMessage::OwnValues(answer));
+            self.outbox.flush();
         }
     }
 
     /// Tells the workers that ask for it what a checkpoint that is being restored has of them.
     pub(crate) fn publish_own_values(&self, restored: BTreeMap<TaskName, OwnValues>) {
         let by_peer = restored.into_iter();
-        let by_peer = by_peer.filter_map(|(task, own)| Some((self.link.resolve(&task)?, own)));
+        let by_peer = by_peer.filter_map(|(task, own)| Some((self.outbox.resolve(&task)?, own)));
         self.actors.program.own_values.publish(by_peer.collect());
     }
 
@@ -46,33 +46,33 @@ impl Server {
     /// not asked again.
     pub(crate) fn ask_for_own_values(&self, worker: &TaskName, count: u64) -> bool {
         let own_values = &self.actors.program.own_values;
-        let peer = self.link.resolve(worker).filter(|peer| !own_values.is_silent(*peer));
+        let peer = self.outbox.resolve(worker).filter(|peer| !own_values.is_silent(*peer));
         let Some(peer) = peer else { return false };
         if own_values.ask(peer, count) {
-            self.link.send(peer, ProgramMessage::AskForOwnValues { count });
-            self.link.flush();
+            self.outbox.send(peer, ProgramMessage::AskForOwnValues { count });
+            self.outbox.flush();
         }
         true
     }
 
     /// Asks `chief` for what the checkpoint that it has restored has of this task.
     pub(crate) fn ask_for_restored_values(&self, chief: &TaskName) {
-        if let Some(peer) = self.link.resolve(chief) {
+        if let Some(peer) = self.outbox.resolve(chief) {
             self.actors.program.own_values.ask(peer, u64::MAX); // whatever it has told before
-            self.link.send(peer, ProgramMessage::AskForRestoredValues);
-            self.link.flush();
+            self.outbox.send(peer, ProgramMessage::AskForRestoredValues);
+            self.outbox.flush();
         }
     }
 
     /// Waits until `task` has answered, if only that its values come later.
     pub(crate) async fn has_answered(&self, task: &TaskName) {
-        if let Some(peer) = self.link.resolve(task) {
+        if let Some(peer) = self.outbox.resolve(task) {
             self.actors.program.own_values.answered(peer).await;
         }
     }
 
     /// Waits for the values that `task` was asked for.
     pub(crate) async fn own_values_of(&self, task: &TaskName) -> Option<OwnValues> {
-        self.actors.program.own_values.told(self.link.resolve(task)?).await
+        self.actors.program.own_values.told(self.outbox.resolve(task)?).await
     }
 }

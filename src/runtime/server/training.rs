@@ -25,7 +25,10 @@ impl Server {
     /// was. Why not a list of the workers: each of N tasks would hold N.
     pub(crate) fn know_cluster(&self) {
         let cluster = &self.def.cluster;
-        self.actors.training.chief.set(cluster.workers().find_map(|task| self.link.resolve(&task)));
+        self.actors
+            .training
+            .chief
+            .set(cluster.workers().find_map(|task| self.outbox.resolve(&task)));
         tell(&self.actors.parameter_server, ParameterServerMail::Cluster(cluster.clone()));
     }
 
@@ -43,21 +46,21 @@ impl Server {
 
     /// The other task that was asked to stop and ends the training by that, if there is one.
     pub(crate) fn stopping(&self) -> Option<TaskName> {
-        let peer = self.actors.training.stopping().filter(|peer| *peer != self.link.local())?;
-        Some(self.link.name(peer)).filter(|_| !self.training().is_over())
+        let peer = self.actors.training.stopping().filter(|peer| *peer != self.outbox.local())?;
+        Some(self.outbox.name(peer)).filter(|_| !self.training().is_over())
     }
 
     /// Forgets that a parameter server was asked to stop, if this task has met its next life.
     pub(crate) fn forget_past_stop(&self) {
-        self.actors.training.forget_past_stop(|peer| self.link.incarnation(peer));
+        self.actors.training.forget_past_stop(|peer| self.outbox.incarnation(peer));
     }
 
     /// Whether this task has been connected to any other task.
     pub(crate) fn has_met_others(&self) -> bool {
         let mut others = self.def.cluster.tasks().filter(|task| task != self.task());
         others.any(|task| {
-            let peer = self.link.resolve(&task);
-            peer.is_some_and(|peer| self.link.incarnation(peer).is_some())
+            let peer = self.outbox.resolve(&task);
+            peer.is_some_and(|peer| self.outbox.incarnation(peer).is_some())
         })
     }
 
@@ -65,14 +68,14 @@ impl Server {
     /// with the reason.
     pub(crate) fn unreached_holders(&self) -> Vec<(TaskName, String)> {
         let holders = self.actors.training.holders().iter();
-        let others = holders.copied().filter(|holder| *holder != self.link.local());
-        let unreached = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
+        let others = holders.copied().filter(|holder| *holder != self.outbox.local());
+        let unreached = |peer| Some((self.outbox.name(peer), self.outbox.obstacle(peer)?.why));
         others.filter_map(unreached).collect()
     }
 
     /// Whether there is no way to `task`, or it has never answered.
     pub(crate) fn is_unreached(&self, task: &TaskName) -> bool {
-        self.link.resolve(task).is_some_and(|peer| self.link.obstacle(peer).is_some())
+        self.outbox.resolve(task).is_some_and(|peer| self.outbox.obstacle(peer).is_some())
     }
 
     /// Notes that this task's process has stood still for `time`.
@@ -101,19 +104,19 @@ impl Server {
     /// from the announcer; from this task they would take it for a round that is cut off.
     pub(crate) fn pass_on_the_end(&self) {
         let message = self.training_over();
-        let tasks = self.def.cluster.tasks().filter_map(|task| self.link.resolve(&task));
+        let tasks = self.def.cluster.tasks().filter_map(|task| self.outbox.resolve(&task));
         let to: BTreeSet<PeerId> = tasks.filter(|peer| !self.training().is_holder(*peer)).collect();
-        to.iter().for_each(|peer| self.link.send(*peer, message.clone()));
-        self.link.flush();
+        to.iter().for_each(|peer| self.outbox.send(*peer, message.clone()));
+        self.outbox.flush();
         self.actors.training.partings.keep(Parting { message, to: Some(to) });
     }
 
     /// Asks the program of `chief` to announce the end of the training.
     pub(crate) fn ask_for_the_end(&self, chief: &TaskName) {
-        let Some(chief) = self.link.resolve(chief) else { return };
+        let Some(chief) = self.outbox.resolve(chief) else { return };
         let message = ParameterServerMessage::TrainingOver { training: 0 };
-        self.link.send(chief, message.clone());
-        self.link.flush();
+        self.outbox.send(chief, message.clone());
+        self.outbox.flush();
         if self.actors.training.partings.sent_to(chief).is_empty() {
             self.actors.training.partings.keep(Parting { message, to: Some([chief].into()) });
         }
@@ -123,15 +126,15 @@ impl Server {
     /// that miss it, which are returned; any other message is for all.
     pub(crate) fn tell_all(&self, message: &ParameterServerMessage) -> Option<BTreeSet<PeerId>> {
         use ParameterServerMessage::{Leave, Lost};
-        let resolved = |task: TaskName| self.link.resolve(&task);
+        let resolved = |task: TaskName| self.outbox.resolve(&task);
         let is_for_few = matches!(message, Leave { worker: 1.., .. } | Lost { .. })
             && self.actors.training.has_servers();
         let few: Option<BTreeSet<PeerId>> = is_for_few.then(|| {
             let helpers = self.def.cluster.helpers().filter_map(resolved);
-            let missing = self.actors.training.who_misses_a_worker(self.link.local());
+            let missing = self.actors.training.who_misses_a_worker(self.outbox.local());
             missing.into_iter().chain(helpers).collect()
         });
-        let tell = |peer: &PeerId| self.link.send(*peer, message.clone());
+        let tell = |peer: &PeerId| self.outbox.send(*peer, message.clone());
         match &few {
             Some(few) => few.iter().for_each(tell),
             None => {
@@ -139,34 +142,34 @@ impl Server {
                 all.iter().for_each(tell);
             }
         }
-        self.link.flush();
+        self.outbox.flush();
         few
     }
 
     /// Tells the workers that ask for it where this task's graph has the shared variables.
     pub(crate) fn publish_places(&self, places: Places) {
         for asked_by in self.actors.program.places.publish(places.clone()) {
-            self.link.send(asked_by, ProgramMessage::Places(places.clone()));
+            self.outbox.send(asked_by, ProgramMessage::Places(places.clone()));
         }
-        self.link.flush();
+        self.outbox.flush();
     }
 
     /// Where the graph of the program of `chief` has the shared variables, once that is built.
     pub(crate) async fn places_of(&self, chief: &TaskName) -> Places {
-        if let Some(peer) = self.link.resolve(chief) {
+        if let Some(peer) = self.outbox.resolve(chief) {
             self.actors.program.places.ask(peer);
-            self.link.send(peer, ProgramMessage::AskForPlaces);
-            self.link.flush();
+            self.outbox.send(peer, ProgramMessage::AskForPlaces);
+            self.outbox.flush();
         }
         self.actors.program.places.told().await
     }
 
     /// Asks the task of `chief` to say of each checkpoint that it is saved.
     pub(crate) fn watch_checkpoints(&self, chief: &TaskName) {
-        if let Some(peer) = self.link.resolve(chief) {
+        if let Some(peer) = self.outbox.resolve(chief) {
             self.actors.program.checkpoints.watch(peer);
-            self.link.send(peer, ProgramMessage::WatchCheckpoints);
-            self.link.flush();
+            self.outbox.send(peer, ProgramMessage::WatchCheckpoints);
+            self.outbox.flush();
         }
     }
 
@@ -178,8 +181,8 @@ impl Server {
     /// Tells the tasks that watch this task's checkpoints that there is another one.
     pub(crate) fn tell_of_checkpoint(&self) {
         for watcher in self.actors.program.checkpoints.watchers() {
-            self.link.send(watcher, ProgramMessage::CheckpointSaved);
+            self.outbox.send(watcher, ProgramMessage::CheckpointSaved);
         }
-        self.link.flush();
+        self.outbox.flush();
     }
 }

@@ -35,7 +35,7 @@ impl Worker {
             let registered =
                 self.registered.get(&running.graph).expect("a partition outlives its steps");
             for arrival in arrivals {
-                let is_due = registered.receives(arrival.0, from, &self.link);
+                let is_due = registered.receives(arrival.0, from, &self.outbox);
                 if !is_due || !running.executor.receive(arrival.clone()) {
                     in_vain += 1;
                 }
@@ -46,7 +46,7 @@ impl Worker {
             && let Some(values) = self.dropped.count(from, in_vain, self.clock.now())
         {
             tracing::warn!(
-                values, step = step.number, from = %self.link.name(from),
+                values, step = step.number, from = %self.outbox.name(from),
                 "values that nobody waits for; dropped"
             );
         }
@@ -67,13 +67,13 @@ impl Worker {
         }
         let refused = match within_memory(|| unpacked(arrivals)) {
             Ok(Ok(arrivals)) => return Some(arrivals),
-            Ok(Err(why)) => Error::new(Code::ResourceExhausted, why).on(&self.link.name(from)),
-            Err(refused) => Error::from(refused).on(&self.link.name(self.link.local())),
+            Ok(Err(why)) => Error::new(Code::ResourceExhausted, why).on(&self.outbox.name(from)),
+            Err(refused) => Error::from(refused).on(&self.outbox.name(self.outbox.local())),
         };
         for device in devices {
             let part = StepPart { step, device: *device };
             let is_due = |registered: &RegisteredPartition| {
-                crossings.iter().any(|one| registered.receives(*one, from, &self.link))
+                crossings.iter().any(|one| registered.receives(*one, from, &self.outbox))
             };
             match self.steps.get(&part).map(|running| running.graph) {
                 Some(graph) if self.registered.get(&graph).is_some_and(is_due) => {
@@ -96,7 +96,7 @@ impl Worker {
             && let Some(values) = self.dropped.count(from, values as u64, self.clock.now())
         {
             tracing::warn!(
-                values, step = part.step.number, from = %self.link.name(from), error,
+                values, step = part.step.number, from = %self.outbox.name(from), error,
                 "values are dropped whose step will wait for them"
             );
         }
@@ -109,19 +109,19 @@ impl Worker {
         let partitions = || self.partitions_with_room(part, arrivals.len());
         if partitions().next().is_none() {
             return tracing::debug!(
-                step = part.step.number, from = %self.link.name(from),
+                step = part.step.number, from = %self.outbox.name(from),
                 "values for a device without a graph that could take them; dropped"
             );
         }
         let is_due = |(crossing, _): &&Received| {
-            partitions().any(|one| one.receives(*crossing, from, &self.link))
+            partitions().any(|one| one.receives(*crossing, from, &self.outbox))
         };
         let due: AllReceived = arrivals.iter().filter(is_due).cloned().collect();
         let room = partitions().map(|one| one.senders.len()).max().unwrap_or(0);
         let are_all_due = due.len() == arrivals.len();
         if !self.rendezvous.offer(part, due, room) || !are_all_due {
             tracing::debug!(
-                step = part.step.number, from = %self.link.name(from),
+                step = part.step.number, from = %self.outbox.name(from),
                 "values of a step that is not to come; dropped"
             );
         }

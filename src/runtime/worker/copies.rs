@@ -15,12 +15,12 @@ use super::Worker;
 use super::copied::Copied;
 use crate::runtime::compute::{Asker, Calculation};
 use crate::runtime::devices::Devices;
-use crate::runtime::link::Link;
 use crate::runtime::mail::WorkerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{
     AllReceived, Arrivals, GraphHandle, MasterMessage, PeerMessage, Received, StepId, WorkerMessage,
 };
+use crate::runtime::outbox::Outbox;
 
 /// The memory of the host, which all processors share.
 const HOST: LocalDevice = LocalDevice::cpu(0);
@@ -35,7 +35,7 @@ impl Calculation for Copied {
 
 /// The way out of a device.
 pub(super) struct Outlet<'a> {
-    pub(super) link: &'a Link,
+    pub(super) outbox: &'a Outbox,
     pub(super) devices: &'a Devices,
     pub(super) from: LocalDevice,
 }
@@ -50,7 +50,7 @@ impl Outlet<'_> {
         arrivals: Arrivals,
     ) {
         let size = size_of_exact(&arrivals);
-        if to != self.link.local() {
+        if to != self.outbox.local() {
             let message = WorkerMessage::Tensors { step, devices, arrivals };
             return self.tell(to, message, size);
         }
@@ -64,7 +64,7 @@ impl Outlet<'_> {
             self.copy(device, size, Copied::Here(to, message));
         }
         if !near.is_empty() {
-            self.link.send(to, WorkerMessage::Tensors { step, devices: near, arrivals });
+            self.outbox.send(to, WorkerMessage::Tensors { step, devices: near, arrivals });
         }
     }
 
@@ -73,7 +73,7 @@ impl Outlet<'_> {
         if self.from.is_gpu() && size > Bytes(0) {
             self.copy(HOST, size, Copied::Out(to, message.into()));
         } else {
-            self.link.send(to, message);
+            self.outbox.send(to, message);
         }
     }
 
@@ -85,12 +85,12 @@ impl Outlet<'_> {
                 let size = size_of(values);
                 self.copy(HOST, size, Copied::Out(master, message.into()));
             }
-            _ => self.link.send(master, message),
+            _ => self.outbox.send(master, message),
         }
     }
 
     fn copy(&self, to: LocalDevice, size: Bytes, then: Copied) {
-        copy(self.devices, (self.from, to), size, then, self.link);
+        copy(self.devices, (self.from, to), size, then, self.outbox);
     }
 }
 
@@ -102,7 +102,7 @@ impl Worker {
             return self.take(from, message);
         }
         match message {
-            WorkerMessage::Tensors { step, devices, arrivals } if from != self.link.local() => {
+            WorkerMessage::Tensors { step, devices, arrivals } if from != self.outbox.local() => {
                 if let Some(arrivals) = self.unpack(from, (step, &devices), arrivals) {
                     self.spread(from, step, &devices, &arrivals);
                 }
@@ -137,14 +137,14 @@ impl Worker {
             return self.take(from, message);
         }
         let then = Copied::Here(from, message);
-        copy(&self.devices, (HOST, device), size, then, &self.link);
+        copy(&self.devices, (HOST, device), size, then, &self.outbox);
     }
 
     /// Values have been copied.
     pub(super) fn copied(&mut self, copied: Copied) {
         match copied {
             Copied::Here(from, message) => self.take(from, message),
-            Copied::Out(to, message) => self.link.send(to, message),
+            Copied::Out(to, message) => self.outbox.send(to, message),
         }
     }
 }
@@ -181,8 +181,8 @@ fn copy(
     between: (LocalDevice, LocalDevice),
     size: Bytes,
     then: Copied,
-    link: &Link,
+    outbox: &Outbox,
 ) {
     let gpu = if between.0.is_gpu() { between.0 } else { between.1 };
-    devices.get(gpu).copy(between, size, Box::new(then), Asker(Rc::clone(&link.actors)));
+    devices.get(gpu).copy(between, size, Box::new(then), Asker(Rc::clone(&outbox.actors)));
 }

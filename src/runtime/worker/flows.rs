@@ -18,8 +18,8 @@ use crate::operations::{Flow, Next};
 use crate::partition::{Node, Request};
 use crate::tensor::{Tensor, within_memory};
 
+use crate::runtime::actors::Actors;
 use crate::runtime::error::{CLOSED, Code, Error, Result, stopped};
-use crate::runtime::link::Actors;
 use crate::runtime::mail::{MasterMail, RunStep, WorkerMail};
 use crate::runtime::mailbox::{Address, tell};
 use crate::runtime::messages::{Placing, SessionId, Values};

@@ -25,7 +25,7 @@ impl Worker {
         let device = self.devices.get(device);
         batch.numerics = device.numerics();
         let step = origin.map(|origin| WorkerStep { master: step.master, origin });
-        let (cost, asker) = (batch.cost, Asker(Rc::clone(&self.link.actors)));
+        let (cost, asker) = (batch.cost, Asker(Rc::clone(&self.outbox.actors)));
         device.launch(Work { step, cost, calculation: batch, asker });
     }
 

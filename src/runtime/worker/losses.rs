@@ -21,7 +21,7 @@ impl Worker {
         self.fail_what_waits_for(peer, loss);
         self.tell_masters_of_the_way_to(peer);
         let lost = ParameterServerMail::Lost { peer, masters, loss };
-        tell(&self.link.actors.parameter_server, lost);
+        tell(&self.outbox.actors.parameter_server, lost);
     }
 
     /// Forgets the steps that `peer` began: nobody takes their outcome, and nobody orders them
@@ -57,7 +57,7 @@ impl Worker {
             self.registered.values_mut().filter(|registered| registered.plan.uses(containers));
         used.for_each(RegisteredPartition::void_ahead);
         for part in hit {
-            let here = self.link.name(self.link.local());
+            let here = self.outbox.name(self.outbox.local());
             let message =
                 format!("the variables of step {} were reset while it ran", part.step.number);
             self.fail(part, Error::new(Code::Aborted, message).on(&here));
@@ -70,7 +70,7 @@ impl Worker {
         let senders = self.registered.values().filter(|one| one.receivers.include(peer));
         let masters: BTreeSet<PeerId> = senders.map(|one| one.master).collect();
         for master in masters {
-            self.link.send(master, MasterMessage::WayLost { to: self.link.name(peer) });
+            self.outbox.send(master, MasterMessage::WayLost { to: self.outbox.name(peer) });
         }
     }
 
@@ -79,16 +79,16 @@ impl Worker {
     /// it waits for.
     pub(super) fn tell_ways(&self, master: PeerId, step: StepId, graph: GraphHandle) {
         let receivers = self.registered.get(&graph).map(|registered| registered.receivers.peers());
-        let others = receivers.into_iter().flatten().filter(|peer| *peer != self.link.local());
-        let blocked = |peer| Some((self.link.name(peer), self.link.obstacle(peer)?.why));
+        let others = receivers.into_iter().flatten().filter(|peer| *peer != self.outbox.local());
+        let blocked = |peer| Some((self.outbox.name(peer), self.outbox.obstacle(peer)?.why));
         let to = others.filter_map(blocked).collect();
         let mail = ParameterServerMail::TellWays { master, step, graph, to };
-        tell(&self.link.actors.parameter_server, mail);
+        tell(&self.outbox.actors.parameter_server, mail);
     }
 
     /// Fails the steps of others that wait for values of `peer`, and tells their masters.
     fn fail_what_waits_for(&mut self, peer: PeerId, loss: Loss) {
-        let name = self.link.name(peer);
+        let name = self.outbox.name(peer);
         let waiting: SmallVec<[StepPart; 4]> = self
             .steps
             .iter()
@@ -100,7 +100,7 @@ impl Worker {
                 .steps
                 .get(&part)
                 .map(|step| step.executor.missing().collect::<Vec<_>>().join(", "));
-            let here = self.link.name(self.link.local());
+            let here = self.outbox.name(self.outbox.local());
             let what = format!(
                 "step {} at {here} waited for {}",
                 part.step.number,

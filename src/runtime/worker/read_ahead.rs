@@ -41,17 +41,17 @@ impl Worker {
         // leaves it over a link, in an order of its own.
         let next = next.filter(|next| registered.expected == Some(*next) && !from.is_gpu());
         let Some(step) = next.filter(|_| !registered.plan.tables.read_first.is_empty()) else {
-            let outlet = Outlet { link: &self.link, devices: &self.devices, from };
+            let outlet = Outlet { outbox: &self.outbox, devices: &self.devices, from };
             return outlet.fetch(master, answer);
         };
         let mut executor = self.begin(handle, step);
-        let mut reads = self.link.actors.requests.take();
+        let mut reads = self.outbox.actors.requests.take();
         if executor.read_first(&mut reads).is_err() {
-            return self.link.send(master, answer);
+            return self.outbox.send(master, answer);
         }
         self.devices.get(executor.plan().partition.device).operate(reads.len());
         let read = ParameterServerMail::ReadAhead { graph: handle, step, reads };
-        tell(&self.link.actors.parameter_server, read);
+        tell(&self.outbox.actors.parameter_server, read);
         let before = Some((master, answer));
         let registered = self.registered.get_mut(&handle).expect("a partition outlives its steps");
         registered.ahead = Some(Ahead { step, executor, before, is_void: false });
@@ -68,12 +68,12 @@ impl Worker {
                 ahead.executor.served(ticket.node, outputs);
             }
             let from = registered.plan.partition.device;
-            let outlet = Outlet { link: &self.link, devices: &self.devices, from };
+            let outlet = Outlet { outbox: &self.outbox, devices: &self.devices, from };
             let sends = ahead.executor.sends();
             registered.receivers.send(sends, step, &outlet, &mut self.outgoing);
             registered.ahead = Some(ahead);
         }
-        before.into_iter().for_each(|(master, answer)| self.link.send(master, answer));
+        before.into_iter().for_each(|(master, answer)| self.outbox.send(master, answer));
     }
 
     /// The executor of `step`, if it was begun ahead. If another was, that one is given up.
@@ -90,7 +90,7 @@ impl Worker {
             return Ok(None);
         };
         if let Some((master, answer)) = before {
-            self.link.send(master, answer);
+            self.outbox.send(master, answer);
             return Ok(None);
         }
         if begun != step {

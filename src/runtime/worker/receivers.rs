@@ -13,8 +13,8 @@ use crate::transport::PeerId;
 
 use crate::runtime::error::{Code, Error, Result};
 use crate::runtime::gathered::Gathered;
-use crate::runtime::link::Link;
 use crate::runtime::messages::{Arrivals, StepId, second_large};
+use crate::runtime::outbox::Outbox;
 use crate::runtime::worker::copies::Outlet;
 
 /// Devices of a task that receive the same values.
@@ -40,7 +40,7 @@ impl Receivers {
     ///
     /// # Errors
     /// It sends to a task that is not in the cluster.
-    pub(super) fn of(partition: &Partition, link: &Link) -> Result<Self> {
+    pub(super) fn of(partition: &Partition, outbox: &Outbox) -> Result<Self> {
         let mut receivers = Vec::new();
         for send in &partition.sends {
             let unknown = || {
@@ -49,7 +49,7 @@ impl Receivers {
                     format!("{task} does not know the task {to}, to which it has to send");
                 Error::new(Code::Unavailable, message)
             };
-            let peer = link.resolve(&send.to).ok_or_else(unknown)?;
+            let peer = outbox.resolve(&send.to).ok_or_else(unknown)?;
             receivers.push(Receiver { peer, devices: SmallVec::from_slice(&send.devices) });
         }
         let mut all = receivers.clone();

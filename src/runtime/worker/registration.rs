@@ -45,8 +45,8 @@ impl Worker {
         let (room, flow_sessions) = match taken {
             Ok(taken) => taken,
             Err(error) => {
-                let outcome = Err(error.on(&self.link.name(self.link.local())));
-                return self.link.send(from, MasterMessage::GraphRegistered { graph, outcome });
+                let outcome = Err(error.on(&self.outbox.name(self.outbox.local())));
+                return self.outbox.send(from, MasterMessage::GraphRegistered { graph, outcome });
             }
         };
         let variables = partition.variables.clone();
@@ -69,7 +69,7 @@ impl Worker {
             PendingPartition { attempt, master: from, partition, scope, flow_sessions, room };
         self.pending.insert(graph, pending);
         self.scopes.extend(scope.map(|scope| (scope, from)));
-        tell(&self.link.actors.parameter_server, bind);
+        tell(&self.outbox.actors.parameter_server, bind);
     }
 
     /// Takes room for `partition`, if there is no other under the same name.
@@ -90,7 +90,7 @@ impl Worker {
             pending.remove();
         let outcome = outcome.and_then(|bound| {
             self.check_device(&partition)?;
-            let receivers = Receivers::of(&partition, &self.link)?;
+            let receivers = Receivers::of(&partition, &self.outbox)?;
             self.refuse_hollow(partition.nodes.iter().filter_map(|node| match &node.op {
                 Op::Const(value) => Some(value),
                 _ => None,
@@ -99,7 +99,7 @@ impl Worker {
             if let Some(memory) = &memory {
                 memory.hold(&partition, &bound.variables, scope)?;
             }
-            let senders = partition.receives.iter().map(|one| self.link.resolve(&one.from));
+            let senders = partition.receives.iter().map(|one| self.outbox.resolve(&one.from));
             let new = RegisteredPartition {
                 master,
                 receivers,
@@ -115,7 +115,7 @@ impl Worker {
             self.registered.insert(graph, new);
             Ok(())
         });
-        self.link.send(master, MasterMessage::GraphRegistered { graph, outcome });
+        self.outbox.send(master, MasterMessage::GraphRegistered { graph, outcome });
     }
 
     pub(super) fn deregister(&mut self, graphs: &[GraphHandle], scope: Option<Scope>) {
@@ -132,7 +132,7 @@ impl Worker {
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if !given_up.is_empty() {
-            tell(&self.link.actors.parameter_server, ParameterServerMail::GiveUp(given_up));
+            tell(&self.outbox.actors.parameter_server, ParameterServerMail::GiveUp(given_up));
         }
         scope.into_iter().for_each(|scope| self.close_scope(scope));
     }
@@ -141,7 +141,7 @@ impl Worker {
     pub(super) fn close_scope(&mut self, scope: Scope) {
         self.scopes.remove(&scope);
         self.memories.values().for_each(|memory| memory.close(scope));
-        tell(&self.link.actors.parameter_server, ParameterServerMail::CloseScope(scope));
+        tell(&self.outbox.actors.parameter_server, ParameterServerMail::CloseScope(scope));
     }
 
     fn check_device(&self, partition: &Partition) -> Result<()> {

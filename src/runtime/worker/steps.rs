@@ -15,9 +15,9 @@ use super::trace::Trace;
 use crate::cluster::LocalDevice;
 use crate::kernels::Numerics;
 use crate::partition::Partition;
+use crate::runtime::actors::Actors;
 use crate::runtime::compute::WorkerStep;
 use crate::runtime::error::{Code, Error, Result, stopped};
-use crate::runtime::link::Actors;
 use crate::runtime::mail::ParameterServerMail;
 use crate::runtime::mailbox::tell;
 use crate::runtime::messages::{GraphHandle, MasterMessage, Origin, StepId, StepOrder, StepPart};
@@ -76,8 +76,8 @@ impl Worker {
         let mut executor = match self.executor(step, graph, &feeds) {
             Ok(executor) => executor,
             Err(error) => {
-                let outcome = Err(Box::new(error.on(&self.link.name(self.link.local()))));
-                return self.link.send(
+                let outcome = Err(Box::new(error.on(&self.outbox.name(self.outbox.local()))));
+                return self.outbox.send(
                     master,
                     MasterMessage::GraphDone { step, graph, outcome, computed: None },
                 );
@@ -171,7 +171,7 @@ impl Worker {
     }
 
     pub(super) fn served(&mut self, mut served: Vec<Served>) {
-        let (now, local) = (self.clock.now(), self.link.local());
+        let (now, local) = (self.clock.now(), self.outbox.local());
         let mut touched = SmallVec::<[StepPart; 4]>::new();
         for Served { ticket, outcome } in served.drain(..) {
             let part = StepPart { step: ticket.step, device: ticket.device };
@@ -195,7 +195,7 @@ impl Worker {
                 touched.push(part);
             }
         }
-        self.link.actors.served.give(served);
+        self.outbox.actors.served.give(served);
         for part in touched {
             self.run_ready(part);
         }
@@ -203,10 +203,10 @@ impl Worker {
 
     /// Carries out everything that is ready, and tells the master if that finished the step.
     pub(super) fn run_ready(&mut self, part: StepPart) {
-        let Self { steps, registered, link, clock, devices, ready, outgoing, .. } = self;
+        let Self { steps, registered, outbox, clock, devices, ready, outgoing, .. } = self;
         let Some(running) = steps.get_mut(&part) else { return };
         let partition = registered.get_mut(&running.graph).expect("a partition outlives its steps");
-        let outlet = Outlet { link, devices, from: part.device };
+        let outlet = Outlet { outbox, devices, from: part.device };
         let device = devices.get(part.device);
         let whole = running.origin.is_some() && device.takes_steps_whole();
         let at_once = AtOnce { whole, singly: running.trace.is_some() };
@@ -223,14 +223,14 @@ impl Worker {
         let operations = ready.state_requests.len() + kernels + ready.flows.len();
         if !ready.state_requests.is_empty() {
             let asked = ready.state_requests.iter().map(|request| request.ticket.node);
-            let updates = asked.filter(|node| running.is_own_update(*node, link.local())).count();
+            let updates = asked.filter(|node| running.is_own_update(*node, outbox.local())).count();
             running.begin_pieces(updates, clock.now());
-            running.ask(&mut ready.state_requests, &link.actors);
+            running.ask(&mut ready.state_requests, &outbox.actors);
         }
         for (node, inputs) in ready.flows.drain(..) {
             let ticket = Ticket { step: part.step, device: part.device, node };
             let plan = Arc::clone(running.executor.plan());
-            let flow = partition.flow_sessions.run(plan, ticket, inputs, &link.actors);
+            let flow = partition.flow_sessions.run(plan, ticket, inputs, &outbox.actors);
             running.flows.push(flow);
         }
         device.operate(operations);
@@ -250,7 +250,7 @@ impl Worker {
         done.executor.end();
         if let Some(trace) = done.trace {
             let times = trace.times(&done.executor.plan().partition);
-            self.link.send(done.master, MasterMessage::Traced { step, graph, times });
+            self.outbox.send(done.master, MasterMessage::Traced { step, graph, times });
         }
         let computed = done.computed;
         let answer = MasterMessage::GraphDone { step, graph, outcome, computed };
@@ -274,7 +274,7 @@ impl Worker {
             self.abort(step);
             let outcome = Err(Box::new(error));
             let done = MasterMessage::GraphDone { step, graph, outcome, computed: None };
-            self.link.send(master, done);
+            self.outbox.send(master, done);
         }
     }
 
@@ -290,7 +290,7 @@ impl Worker {
                 self.devices.get(part.device).stop(step);
             }
         }
-        tell(&self.link.actors.parameter_server, ParameterServerMail::Forget(step));
+        tell(&self.outbox.actors.parameter_server, ParameterServerMail::Forget(step));
     }
 
     /// The parts of these steps that run here.
@@ -305,7 +305,7 @@ impl Worker {
     /// The server stops: tells the masters that wait for a step here, as far as messages still get
     /// out.
     pub(super) fn stop(&mut self, context: &mut Context<Self>) {
-        let name = self.link.name(self.link.local());
+        let name = self.outbox.name(self.outbox.local());
         let running: Vec<StepPart> = self.steps.keys().copied().collect();
         running.into_iter().for_each(|part| self.fail(part, stopped().on(&name)));
         context.stop();

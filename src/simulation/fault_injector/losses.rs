@@ -20,7 +20,7 @@ pub(super) struct LossyLinks {
 }
 
 impl LossyLinks {
-    /// Links that lose nothing yet; what they lose later is drawn from `seed`.
+    /// Connections that lose nothing yet; what they lose later is drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self { draws: random::stream(seed, &["losses"]), getting_through: Factors::default() }
     }
@@ -68,25 +68,26 @@ mod tests {
 
     #[test]
     fn a_lost_message_comes_one_probe_timeout_later_or_more_and_others_in_time() {
-        let mut links = LossyLinks::new(1);
+        let mut connections = LossyLinks::new(1);
         let (latency, silence) = (Duration::from_millis(1), Duration::from_secs(5));
-        let delay = |links: &mut LossyLinks, to| links.delay(0, to, latency, silence);
-        assert_eq!(delay(&mut links, 1), Some(Duration::ZERO));
-        links.begin(vec![0, 1], 0.5);
-        assert_eq!(delay(&mut links, 2), Some(Duration::ZERO));
-        let all: Vec<u128> = (0..1000).map(|_| delay(&mut links, 1).unwrap().as_millis()).collect();
+        let delay = |connections: &mut LossyLinks, to| connections.delay(0, to, latency, silence);
+        assert_eq!(delay(&mut connections, 1), Some(Duration::ZERO));
+        connections.begin(vec![0, 1], 0.5);
+        assert_eq!(delay(&mut connections, 2), Some(Duration::ZERO));
+        let all: Vec<u128> =
+            (0..1000).map(|_| delay(&mut connections, 1).unwrap().as_millis()).collect();
         let share = |wanted| all.iter().filter(|late| **late == wanted).count() as f64 / 1000.0;
         assert!((share(0) - 0.5).abs() < 0.05 && (share(31) - 0.25).abs() < 0.05);
-        links.end(&[0, 1], 0.5);
-        assert_eq!(delay(&mut links, 1), Some(Duration::ZERO));
+        connections.end(&[0, 1], 0.5);
+        assert_eq!(delay(&mut connections, 1), Some(Duration::ZERO));
     }
 
     #[test]
     fn nothing_gets_through_when_all_packets_of_a_limit_of_silence_are_lost() {
-        let mut links = LossyLinks::new(1);
-        links.begin(vec![0, 1], 0.9);
+        let mut connections = LossyLinks::new(1);
+        connections.begin(vec![0, 1], 0.9);
         let silence = Duration::from_millis(500);
-        let mut delay = || links.delay(0, 1, Duration::from_millis(1), silence);
+        let mut delay = || connections.delay(0, 1, Duration::from_millis(1), silence);
         let all: Vec<Option<Duration>> = (0..10_000).map(|_| delay()).collect();
         // 31 (2^5 - 1) ms is beyond the limit: five losses, and those of five keep-alives.
         let share = all.iter().filter(|late| late.is_none()).count() as f64 / 10_000.0;

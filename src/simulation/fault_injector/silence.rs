@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::cuts::{Cut, CutDirection};
 use super::effects::{FaultEffect, FaultEvent, SilenceCause};
 use super::{FaultInjector, schedule};
-use crate::simulation::links::Links;
+use crate::simulation::connections::Connections;
 use crate::transport::Loss;
 use crate::units::Time;
 
@@ -25,9 +25,9 @@ impl FaultInjector {
         now: Time,
         task: usize,
         restart_after: Option<Duration>,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
-        let mut effects = self.fall_silent(now, task, links);
+        let mut effects = self.fall_silent(now, task, connections);
         if let Some(after) = restart_after {
             effects.push(schedule(now, after, FaultEvent::Restart { task }));
         }
@@ -41,10 +41,11 @@ impl FaultInjector {
         &mut self,
         now: Time,
         task: usize,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let limit = |observer| self.at_silence_limit(now, observer, task, SilenceCause::Crash);
-        let mut effects: Vec<FaultEffect> = links.crash(task).into_iter().map(limit).collect();
+        let mut effects: Vec<FaultEffect> =
+            connections.crash(task).into_iter().map(limit).collect();
         effects.extend(self.stops.end(now, task));
         effects
     }
@@ -56,26 +57,26 @@ impl FaultInjector {
         now: Time,
         task: usize,
         lasts: Duration,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let until = now.after(lasts);
-        if links.is_frozen(task) {
+        if connections.is_frozen(task) {
             let freeze = &mut self.last_freeze[task];
             if until <= freeze.until {
                 return Vec::new();
             }
             freeze.until = until;
-            return vec![thaw(until, task, links)];
+            return vec![thaw(until, task, connections)];
         }
-        links.freeze(task);
+        connections.freeze(task);
         self.freezes += 1;
         self.last_freeze[task] = Freeze { number: self.freezes, until };
         let mut effects = vec![FaultEffect::Freeze { task }];
-        for observer in links.watchers(task) {
+        for observer in connections.watchers(task) {
             let cause = SilenceCause::Freeze(self.freezes);
             effects.push(self.at_silence_limit(now, observer, task, cause));
         }
-        effects.push(thaw(until, task, links));
+        effects.push(thaw(until, task, connections));
         effects
     }
 
@@ -86,14 +87,14 @@ impl FaultInjector {
         now: Time,
         task: usize,
         incarnation: u32,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let is_extended = now < self.last_freeze[task].until;
-        if is_extended || !links.is_alive(task, incarnation) || !links.is_frozen(task) {
+        if is_extended || !connections.is_alive(task, incarnation) || !connections.is_frozen(task) {
             return Vec::new();
         }
         let lost = |(peer, loss)| FaultEffect::TellLost { observer: task, peer, loss };
-        let mut effects: Vec<FaultEffect> = links.thaw(task).into_iter().map(lost).collect();
+        let mut effects: Vec<FaultEffect> = connections.thaw(task).into_iter().map(lost).collect();
         effects.extend([FaultEffect::Resume { task }, FaultEffect::ReleaseHeld]);
         effects
     }
@@ -105,17 +106,17 @@ impl FaultInjector {
         now: Time,
         pairs: Vec<CutDirection>,
         lasts: Duration,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let before: Vec<Option<Cut>> =
             pairs.iter().map(|direction| self.cuts.get(*direction)).collect();
         for (from, to) in &pairs {
-            links.cut(*from, *to);
+            connections.cut(*from, *to);
             self.cuts.extend((*from, *to), now, now.after(lasts));
         }
         let mut effects = Vec::new();
         for (direction, before) in pairs.iter().zip(before) {
-            effects.extend(self.cut_limits(*direction, before, &pairs, links));
+            effects.extend(self.cut_limits(*direction, before, &pairs, connections));
         }
         effects.push(schedule(now, lasts, FaultEvent::Heal { pairs }));
         effects
@@ -126,10 +127,10 @@ impl FaultInjector {
         &mut self,
         now: Time,
         (one, other): (usize, usize),
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let lasts = self.silence + self.keep_alive();
-        self.partition(now, vec![(one, other), (other, one)], lasts, links)
+        self.partition(now, vec![(one, other), (other, one)], lasts, connections)
     }
 
     /// The limits of silence of the receiver and the sender of `direction`, if they are
@@ -139,11 +140,11 @@ impl FaultInjector {
         direction: CutDirection,
         before: Option<Cut>,
         pairs: &[CutDirection],
-        links: &Links,
+        connections: &Connections,
     ) -> Vec<FaultEffect> {
         let (from, to) = direction;
         let limit = |observer, peer, notices: fn(Cut, Duration) -> Option<Time>| {
-            if !links.is_connected(observer, peer) {
+            if !connections.is_connected(observer, peer) {
                 return None;
             }
             let time = |cut: Option<Cut>| notices(cut?, self.silence);
@@ -162,10 +163,14 @@ impl FaultInjector {
     }
 
     /// Ends a partition of `pairs`. A way stays cut as long as another partition cuts it.
-    pub(super) fn heal(&mut self, pairs: &[CutDirection], links: &mut Links) -> Vec<FaultEffect> {
+    pub(super) fn heal(
+        &mut self,
+        pairs: &[CutDirection],
+        connections: &mut Connections,
+    ) -> Vec<FaultEffect> {
         for (from, to) in pairs {
-            links.heal(*from, *to);
-            if !links.is_cut(*from, *to) {
+            connections.heal(*from, *to);
+            if !connections.is_cut(*from, *to) {
                 self.cuts.end((*from, *to));
             }
         }
@@ -179,42 +184,49 @@ impl FaultInjector {
         observer: usize,
         peer: usize,
         cause: SilenceCause,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
-        if links.is_frozen(observer) {
+        if connections.is_frozen(observer) {
             let event = FaultEvent::SilenceLimit { observer, peer, cause };
             return vec![FaultEffect::Postpone { task: observer, event }];
         }
         let is_silent = match cause {
-            SilenceCause::Crash => links.can_notice_death(observer, peer),
+            SilenceCause::Crash => connections.can_notice_death(observer, peer),
             SilenceCause::Freeze(number) => {
                 let last = self.last_freeze[peer];
-                let goes_on = links.is_frozen(peer) && last.number == number && last.until > now;
-                goes_on && links.has_one_to_lose(observer, peer)
+                let goes_on =
+                    connections.is_frozen(peer) && last.number == number && last.until > now;
+                goes_on && connections.has_one_to_lose(observer, peer)
             }
-            SilenceCause::Partition => self.notices_cut(now, observer, peer, links),
-            SilenceCause::Closed => links.can_notice_close(observer, peer),
+            SilenceCause::Partition => self.notices_cut(now, observer, peer, connections),
+            SilenceCause::Closed => connections.can_notice_close(observer, peer),
         };
         if !is_silent {
             return Vec::new();
         }
-        links.give_up(observer, peer);
+        connections.give_up(observer, peer);
         vec![FaultEffect::TellLost { observer, peer, loss: Loss::Silent }]
     }
 
     /// Whether `observer` has been cut off from `peer` for long enough. A limit that was scheduled
     /// before another partition extended the cut may come too early.
-    fn notices_cut(&self, now: Time, observer: usize, peer: usize, links: &Links) -> bool {
+    fn notices_cut(
+        &self,
+        now: Time,
+        observer: usize,
+        peer: usize,
+        connections: &Connections,
+    ) -> bool {
         let is_over = |direction, notices: fn(Cut, Duration) -> Option<Time>| {
             let at = self.cuts.get(direction).and_then(|cut| notices(cut, self.silence));
             at.is_some_and(|at| at <= now)
         };
         let is_unheard = is_over((peer, observer), Cut::receiver_notices);
         let is_given_up = || {
-            let has_ended = links.can_notice_close(observer, peer);
+            let has_ended = connections.can_notice_close(observer, peer);
             has_ended && is_over((observer, peer), Cut::sender_notices)
         };
-        links.can_notice_cut(observer, peer) && (is_unheard || is_given_up())
+        connections.can_notice_cut(observer, peer) && (is_unheard || is_given_up())
     }
 
     fn at_silence_limit(
@@ -230,20 +242,24 @@ impl FaultInjector {
 }
 
 /// The end of the freeze of `task`, if nothing extends it.
-fn thaw(until: Time, task: usize, links: &Links) -> FaultEffect {
-    let event = FaultEvent::Thaw { task, incarnation: links.incarnation(task) };
+fn thaw(until: Time, task: usize, connections: &Connections) -> FaultEffect {
+    let event = FaultEvent::Thaw { task, incarnation: connections.incarnation(task) };
     FaultEffect::Schedule { at: until, event }
 }
 
 /// `observer` counts `peer`, which runs again, as lost unless it has done so before.
-pub(super) fn peer_restarted(observer: usize, peer: usize, links: &mut Links) -> Vec<FaultEffect> {
-    if links.is_frozen(observer) {
+pub(super) fn peer_restarted(
+    observer: usize,
+    peer: usize,
+    connections: &mut Connections,
+) -> Vec<FaultEffect> {
+    if connections.is_frozen(observer) {
         let event = FaultEvent::PeerRestarted { observer, peer };
         return vec![FaultEffect::Postpone { task: observer, event }];
     }
-    if !links.can_notice_death(observer, peer) {
+    if !connections.can_notice_death(observer, peer) {
         return Vec::new();
     }
-    links.give_up(observer, peer);
+    connections.give_up(observer, peer);
     vec![FaultEffect::TellLost { observer, peer, loss: Loss::Restarted }]
 }

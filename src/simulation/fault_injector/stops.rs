@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::effects::{FaultEffect, FaultEvent};
 use super::{FaultInjector, schedule};
 use crate::runtime::STOP_GRACE;
-use crate::simulation::links::Links;
+use crate::simulation::connections::Connections;
 use crate::transport::Loss;
 use crate::units::Time;
 
@@ -94,12 +94,12 @@ impl FaultInjector {
         now: Time,
         (task, incarnation): (usize, u32),
         restart_after: Option<Duration>,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
-        if !links.is_alive(task, incarnation) || self.has_returned[task] {
+        if !connections.is_alive(task, incarnation) || self.has_returned[task] {
             return Vec::new();
         }
-        let (is_second, is_frozen) = (self.stops.is_under_way(task), links.is_frozen(task));
+        let (is_second, is_frozen) = (self.stops.is_under_way(task), connections.is_frozen(task));
         let stage = if is_frozen && !is_second { Stage::Postponed } else { Stage::UnderWay };
         self.stops.requests[task] = Some(Request { restart_after, stage });
         if is_frozen {
@@ -107,9 +107,9 @@ impl FaultInjector {
             return vec![FaultEffect::Postpone { task, event }];
         }
         if is_second {
-            return self.crash(now, task, restart_after, links);
+            return self.crash(now, task, restart_after, connections);
         }
-        vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, links)]
+        vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, connections)]
     }
 
     /// The task whose request to stop ends `task`, as its program returns now: its own, or that of
@@ -135,10 +135,10 @@ impl FaultInjector {
         now: Time,
         task: usize,
         asked: usize,
-        links: &Links,
+        connections: &Connections,
     ) -> FaultEffect {
         self.stops.leaving.insert(task, asked);
-        end_of_grace(now, task, links)
+        end_of_grace(now, task, connections)
     }
 
     /// The first task that leaves and of which `have_arrived` all messages.
@@ -156,19 +156,19 @@ impl FaultInjector {
         now: Time,
         task: usize,
         incarnation: u32,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
-        if !links.is_alive(task, incarnation) {
+        if !connections.is_alive(task, incarnation) {
             return Vec::new();
         }
         if self.has_returned[task] && !self.stops.leaving.contains_key(&task) {
             return self.stops.end(now, task); // it had come to the end of the training
         }
-        if links.is_frozen(task) {
+        if connections.is_frozen(task) {
             let event = FaultEvent::EndOfGrace { task, incarnation };
             return vec![FaultEffect::Postpone { task, event }];
         }
-        self.end_stopped(now, task, links)
+        self.end_stopped(now, task, connections)
     }
 
     /// Ends the process of `task`, which was asked to stop or ends with one that was. It tells its
@@ -177,7 +177,7 @@ impl FaultInjector {
         &mut self,
         now: Time,
         task: usize,
-        links: &mut Links,
+        connections: &mut Connections,
     ) -> Vec<FaultEffect> {
         let asked = self.stops.leaving.get(&task).copied().unwrap_or(task);
         let waits = asked != task && self.stops.is_under_way(asked);
@@ -185,7 +185,7 @@ impl FaultInjector {
         if let Some(restart_after) = after.filter(|_| waits) {
             self.stops.waiting.push(Waiting { task, asked, restart_after });
         }
-        let mut effects = self.fall_silent(now, task, links);
+        let mut effects = self.fall_silent(now, task, connections);
         let watchers = effects.iter().filter_map(|effect| match effect {
             FaultEffect::Watch { observer, .. } => Some(*observer),
             _ => None,
@@ -200,23 +200,27 @@ impl FaultInjector {
     }
 }
 
-fn end_of_grace(now: Time, task: usize, links: &Links) -> FaultEffect {
-    let incarnation = links.incarnation(task);
+fn end_of_grace(now: Time, task: usize, connections: &Connections) -> FaultEffect {
+    let incarnation = connections.incarnation(task);
     schedule(now, STOP_GRACE, FaultEvent::EndOfGrace { task, incarnation })
 }
 
 /// `observer` hears that the process of `peer` has ended in good order. It does not where the way
 /// is cut, or where it has noticed the end by itself.
-pub(super) fn peer_left(observer: usize, peer: usize, links: &mut Links) -> Vec<FaultEffect> {
-    if links.is_frozen(observer) {
+pub(super) fn peer_left(
+    observer: usize,
+    peer: usize,
+    connections: &mut Connections,
+) -> Vec<FaultEffect> {
+    if connections.is_frozen(observer) {
         let event = FaultEvent::PeerLeft { observer, peer };
         return vec![FaultEffect::Postpone { task: observer, event }];
     }
-    if links.is_cut(peer, observer) || !links.can_notice_death(observer, peer) {
+    if connections.is_cut(peer, observer) || !connections.can_notice_death(observer, peer) {
         return Vec::new();
     }
-    links.give_up(observer, peer);
+    connections.give_up(observer, peer);
     // Where its next life is up already, that is not the one that has stopped.
-    let loss = if links.is_up(peer) { Loss::Restarted } else { Loss::Stopped };
+    let loss = if connections.is_up(peer) { Loss::Restarted } else { Loss::Stopped };
     vec![FaultEffect::TellLost { observer, peer, loss }]
 }

@@ -9,10 +9,10 @@ use crate::units::{Time, seconds};
 
 use super::{Action, World};
 use crate::simulation::audit::EventKind;
+use crate::simulation::connections::Arrival;
 use crate::simulation::critical_path::SpanKind;
 use crate::simulation::events::{Envelope, Event};
 use crate::simulation::fault_injector::FaultEvent;
-use crate::simulation::links::Arrival;
 use crate::simulation::network::Delivery;
 
 impl World {
@@ -53,7 +53,8 @@ impl World {
         let latency = self.network.latency(from, to);
         let slow = latency.as_secs_f64() * (self.faults.link_slowness(from, to) - 1.0);
         let lost = self.faults.retransmission(from, to, latency).unwrap_or_else(|| {
-            for effect in self.faults.break_connection(self.now, (from, to), &mut self.links) {
+            for effect in self.faults.break_connection(self.now, (from, to), &mut self.connections)
+            {
                 self.apply(effect, actions);
             }
             Duration::ZERO
@@ -71,7 +72,7 @@ impl World {
     /// Delivers an envelope, if its connection and its receiver's state allow.
     pub(super) fn hand_over(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
         let (from, to) = (delivery.from, delivery.to);
-        match self.links.arrive(from, to, delivery.payload.stamp) {
+        match self.connections.arrive(from, to, delivery.payload.stamp) {
             Arrival::Hold => return self.held.push(delivery),
             Arrival::Reset => {
                 self.books.drop(&delivery);

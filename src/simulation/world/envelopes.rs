@@ -105,7 +105,8 @@ impl World {
     /// Has the message thread of `to` decode the bytes of an envelope while they come: packets are
     /// encoded, carried and decoded at the same time.
     pub(super) fn take_in_bytes(&mut self, from: usize, to: usize, size: Bytes) {
-        let Some(thread) = self.message_thread.as_ref().filter(|_| self.links.is_up(to)) else {
+        let Some(thread) = self.message_thread.as_ref().filter(|_| self.connections.is_up(to))
+        else {
             return;
         };
         let (activity, span) = (Activity::Receiving, thread.receive.of_bytes(size));
@@ -144,7 +145,8 @@ impl World {
     /// Hands an envelope that has arrived to the actors, once their message thread has received it.
     pub(super) fn take_in(&mut self, delivery: Delivery<Envelope>, actions: &mut Vec<Action>) {
         let (from, to, stamp) = (delivery.from, delivery.to, delivery.payload.stamp);
-        let is_received = self.links.is_up(to) && !self.links.must_wait(from, to, stamp);
+        let is_received =
+            self.connections.is_up(to) && !self.connections.must_wait(from, to, stamp);
         let Some(thread) = self.message_thread.as_ref().filter(|_| is_received) else {
             return self.hand_over(delivery, actions);
         };

@@ -20,21 +20,21 @@ impl World {
     pub(super) fn apply_fault(&mut self, event: FaultEvent, actions: &mut Vec<Action>) {
         let task = self.faults.blamed_task(&event);
         self.history.interfere(self.now, task);
-        for effect in self.faults.apply(self.now, event, &mut self.links) {
+        for effect in self.faults.apply(self.now, event, &mut self.connections) {
             self.apply(effect, actions);
         }
     }
 
     /// Ends the process of `task`, which does not start again.
     pub(in crate::simulation) fn end_process(&mut self, task: usize, actions: &mut Vec<Action>) {
-        for effect in self.faults.crash(self.now, task, None, &mut self.links) {
+        for effect in self.faults.crash(self.now, task, None, &mut self.connections) {
             self.apply(effect, actions);
         }
     }
 
     /// The program of `task` has returned, since the task `asked` was asked to stop.
     pub(in crate::simulation) fn leave(&mut self, task: usize, asked: usize) {
-        let effect = self.faults.leave(self.now, task, asked, &self.links);
+        let effect = self.faults.leave(self.now, task, asked, &self.connections);
         self.apply(effect, &mut Vec::new());
     }
 
@@ -42,14 +42,15 @@ impl World {
     /// that is down keep it from nothing.
     pub(super) fn end_a_leaver(&mut self, actions: &mut Vec<Action>) -> bool {
         let have_arrived = |task: usize| {
-            let is_in_vain = |held: &&Delivery<_>| held.from == task && !self.links.is_up(held.to);
+            let is_in_vain =
+                |held: &&Delivery<_>| held.from == task && !self.connections.is_up(held.to);
             let in_vain = self.held.iter().filter(is_in_vain).map(|held| held.size.0);
             self.books.of(task) + in_vain.sum::<u64>() == self.traffic[task].total
         };
         let Some(task) = self.faults.next_to_end(have_arrived) else { return false };
         self.audit.record(self.now, EventKind::Fault, [task as u64, u64::MAX]);
         self.history.interfere(self.now, task);
-        for effect in self.faults.end_stopped(self.now, task, &mut self.links) {
+        for effect in self.faults.end_stopped(self.now, task, &mut self.connections) {
             self.apply(effect, actions);
         }
         true
@@ -107,12 +108,12 @@ impl World {
 
     /// A task listens. If it was down, the envelopes that were held for it are delivered.
     pub(in crate::simulation) fn listens(&mut self, task: usize) {
-        if self.links.is_up(task) {
+        if self.connections.is_up(task) {
             return;
         }
-        self.links.listen(task);
+        self.connections.listen(task);
         self.schedule_fault(Duration::ZERO, FaultEvent::ReleaseHeld);
-        for observer in self.links.unaware_dialers(task) {
+        for observer in self.connections.unaware_dialers(task) {
             let event = FaultEvent::PeerRestarted { observer, peer: task };
             self.schedule_fault(self.faults.keep_alive(), event);
         }
@@ -126,8 +127,8 @@ impl World {
         incarnation: u64,
     ) {
         let is_replayed = self.replay.is_some(); // its losses are on the tape
-        let is_its = u64::from(self.links.incarnation(peer)) == incarnation;
-        if !is_replayed && self.links.is_up(peer) && is_its {
+        let is_its = u64::from(self.connections.incarnation(peer)) == incarnation;
+        if !is_replayed && self.connections.is_up(peer) && is_its {
             let event = FaultEvent::PeerRestarted { observer, peer };
             self.schedule_fault(Duration::ZERO, event);
         }
@@ -136,8 +137,9 @@ impl World {
     /// Why messages of `from` to `to` wait, if they do: the two have no connection, and nothing
     /// gets through.
     pub(in crate::simulation) fn obstacle(&self, from: usize, to: usize) -> Option<Obstacle> {
-        let stamp = self.links.stamp(from, to);
-        let waits = !self.links.has_one_to_lose(from, to) && self.links.must_wait(from, to, stamp);
+        let stamp = self.connections.stamp(from, to);
+        let waits = !self.connections.has_one_to_lose(from, to)
+            && self.connections.must_wait(from, to, stamp);
         let why = || "it has not answered yet".to_owned();
         (waits && self.replay.is_none()).then(|| Obstacle { why: why(), refused: None })
     }

@@ -39,18 +39,18 @@ impl World {
     /// How long `task` has been frozen in all.
     pub(super) fn frozen_for(&self, task: usize) -> Duration {
         let Freezes { since, total } = self.freezes[task];
-        if self.links.is_frozen(task) { total + self.now.since(since) } else { total }
+        if self.connections.is_frozen(task) { total + self.now.since(since) } else { total }
     }
 
     /// Whether an event of `task` has to wait: the task is frozen, or has been for longer than
     /// `frozen`, as when the event was scheduled.
     pub(super) fn is_behind(&self, task: usize, frozen: Duration) -> bool {
-        self.links.is_frozen(task) || frozen < self.freezes[task].total
+        self.connections.is_frozen(task) || frozen < self.freezes[task].total
     }
 
     /// Postpones an event of `task` by as long as the task has been frozen meanwhile.
     pub(super) fn postpone(&mut self, task: usize, event: Event) {
-        if self.links.is_frozen(task) {
+        if self.connections.is_frozen(task) {
             self.missed[task].push((self.now, event));
         } else {
             self.catch_up(self.now, event);

@@ -35,7 +35,7 @@ impl World {
             }
             Played::Die { restarts } => {
                 self.audit.record(self.now, EventKind::Fault, [task as u64, 0]);
-                self.links.crash(task);
+                self.connections.crash(task);
                 let mut undone = self.computing.split_off(&DeviceOf { task, device: 0 });
                 let of_others = &mut undone.split_off(&DeviceOf { task: task + 1, device: 0 });
                 self.computing.append(of_others);

@@ -203,7 +203,7 @@ fn nothing_gets_out_of_a_task_that_has_died_and_nothing_that_it_missed_happens()
     let crash = FaultKind::Crash { task: task(B), restart_after: None };
     let freeze = FaultKind::Freeze { task: task(B), lasts: ms(50) };
     let mut world = world(&[(1, freeze), (5, crash)]);
-    world.links.note_dialer(A, B);
+    world.connections.note_dialer(A, B);
     let alarm = sleep(&mut world, B, ms(2));
     assert_next(&mut world, ms(5), &["kill 1, which missed 1"]);
     send(&mut world, B, A);
@@ -229,7 +229,7 @@ fn a_task_counts_the_silence_of_a_peer_only_while_it_runs_itself() {
         (vec![freeze(1, A, 10), (5, cut)], 11 + 100),
     ] {
         let mut world = world(&faults);
-        world.links.note_dialer(A, B);
+        world.connections.note_dialer(A, B);
         let (at, actions) = std::iter::repeat_with(|| next(&mut world))
             .find(|(_, actions)| actions.iter().any(|one| one.contains(" loses ")))
             .expect("it loses it");
@@ -241,7 +241,7 @@ fn a_task_counts_the_silence_of_a_peer_only_while_it_runs_itself() {
 fn a_message_to_a_task_known_to_be_dead_waits_for_its_next_incarnation() {
     let crash = FaultKind::Crash { task: task(B), restart_after: Some(ms(200)) };
     let mut world = world(&[(5, crash)]);
-    world.links.note_dialer(A, B);
+    world.connections.note_dialer(A, B);
     assert_next(&mut world, ms(5), &["kill 1, which missed 0"]);
     assert_next(&mut world, ms(105), &["0 loses 1: it has fallen silent"]);
     send(&mut world, A, B);

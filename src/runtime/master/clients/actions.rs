@@ -107,7 +107,7 @@ impl Master {
         context.spawn(answer.into_actor(self).map(move |outcome, master: &mut Self, _| {
             let outcome = outcome.unwrap_or_else(|| Err(stopped()));
             master.answer_call(caller, outcome.map(to_answer));
-            master.link.flush();
+            master.outbox.flush();
         }));
     }
 
@@ -115,7 +115,7 @@ impl Master {
         if self.clients[&peer].sessions.len() >= SESSIONS {
             let message = format!(
                 "{} has {SESSIONS} sessions here, and may not have more; close one first",
-                self.link.name(peer)
+                self.outbox.name(peer)
             );
             return Err(self.refusal(Code::FailedPrecondition, message));
         }

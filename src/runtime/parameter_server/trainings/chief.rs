@@ -9,7 +9,7 @@ use crate::transport::PeerId;
 impl Trainings {
     /// What the log says of the loss of `worker`.
     pub(crate) fn loss_of(&self, worker: u32) -> &'static str {
-        match worker == 0 && self.link.actors.training.has_lasting_checkpoints() {
+        match worker == 0 && self.outbox.actors.training.has_lasting_checkpoints() {
             true => {
                 "lost the chief; going on without it: no checkpoint is written until it is back"
             }
@@ -20,8 +20,8 @@ impl Trainings {
     /// These workers are lost, perhaps the chief among them. The chief itself may hear of it in its
     /// next life.
     pub(crate) fn lose_chief(&self, lost: &[u32]) {
-        let training = &self.link.actors.training;
-        let is_other = training.chief.get() != Some(self.link.local());
+        let training = &self.outbox.actors.training;
+        let is_other = training.chief.get() != Some(self.outbox.local());
         let is_lost = is_other && lost.contains(&0);
         if is_lost && training.has_lasting_checkpoints() && training.lose_chief() {
             self.tell_workers(&ParameterServerMessage::Lost { worker: 0 });
@@ -30,7 +30,7 @@ impl Trainings {
 
     /// The chief uses this task.
     pub(crate) fn find_chief(&self) {
-        if self.link.actors.training.find_chief() {
+        if self.outbox.actors.training.find_chief() {
             self.tell_workers(&ParameterServerMessage::Back { worker: 0 });
         }
     }
@@ -41,10 +41,10 @@ impl Trainings {
         if !self.speaks_for_others() {
             return;
         }
-        if self.link.actors.training.is_chief_lost() {
-            self.link.send(task, ParameterServerMessage::Lost { worker: 0 });
+        if self.outbox.actors.training.is_chief_lost() {
+            self.outbox.send(task, ParameterServerMessage::Lost { worker: 0 });
         } else if self.has_chief_again() {
-            self.link.send(task, ParameterServerMessage::Back { worker: 0 });
+            self.outbox.send(task, ParameterServerMessage::Back { worker: 0 });
         }
     }
 
@@ -58,7 +58,7 @@ impl Trainings {
 
     /// Whether the chief trains here, though some workers may take it for lost.
     fn has_chief_again(&self) -> bool {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         let trains = training.chief_left().is_none() && training.chief_failed().is_none();
         training.may_seem_lost() && trains && self.is_here(0)
     }
@@ -66,10 +66,10 @@ impl Trainings {
     /// The chief, at `from`, takes no more steps. Where others are asked to stop, too, none of them
     /// goes on without checkpoints.
     pub(crate) fn hear_of_leaving_chief(&self, from: PeerId, why: Leaving) {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         let all_stop = training.is_stop_requested() || training.stopping().is_some();
         let is_missed = why == Leaving::Stopped && training.waits_for_checkpoints();
-        if is_missed && !all_stop && from != self.link.local() {
+        if is_missed && !all_stop && from != self.outbox.local() {
             tracing::warn!("the chief has stopped: no checkpoint is written until it is back");
         }
     }
@@ -77,13 +77,13 @@ impl Trainings {
     /// Whether `worker` is the chief, and this the task of another one, where nobody waits for it:
     /// that it is lost or back is only told.
     pub(crate) fn is_told_of_chief(&self, worker: u32) -> bool {
-        let is_other = self.worker_at(self.link.local()).is_some_and(|own| own > 0);
-        worker == 0 && is_other && self.link.actors.training.has_servers()
+        let is_other = self.worker_at(self.outbox.local()).is_some_and(|own| own > 0);
+        worker == 0 && is_other && self.outbox.actors.training.has_servers()
     }
 
     /// Hears from a parameter server that the chief is lost.
     pub(crate) fn hear_of_lost_chief(&self) {
-        if self.link.actors.training.lose_chief() {
+        if self.outbox.actors.training.lose_chief() {
             tracing::warn!("the chief is lost: no checkpoint is written until it is back");
         }
     }
@@ -94,7 +94,7 @@ impl Trainings {
         }
         let others = (1..).map_while(|worker| self.task_of(worker));
         for task in others.filter(|task| self.joins.is_used_by(*task)) {
-            self.link.send(task, message.clone());
+            self.outbox.send(task, message.clone());
         }
     }
 }

@@ -21,14 +21,14 @@ impl Trainings {
     /// If the chief has not ended it, in a training with lasting checkpoints: started again, all
     /// tasks go on from the newest.
     pub(super) fn end(&self) -> Result<()> {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         let is_done = self.members.is_done(0) || training.chief_left() == Some(Leaving::Done);
         let chief = self.cluster.as_ref().and_then(ClusterSpec::chief);
         let Some(chief) = chief.filter(|_| !is_done && !self.clock.has_common_end()) else {
             return Ok(());
         };
         if training.has_lasting_checkpoints() {
-            return Err(never_saved(&chief).on(&self.link.name(self.link.local())));
+            return Err(never_saved(&chief).on(&self.outbox.name(self.outbox.local())));
         }
         tracing::warn!(
             "the training is over, but {chief}, the chief, never came back to report it"
@@ -45,10 +45,10 @@ impl Trainings {
     /// other step in vain. Whoever waits for no answer is not told, since it may be in another
     /// training by then.
     pub(crate) fn tell_of_the_end(&self, worker: u32) {
-        let training = &self.link.actors.training;
-        let counts_for_others = training.has_servers() && training.is_holder(self.link.local());
+        let training = &self.outbox.actors.training;
+        let counts_for_others = training.has_servers() && training.is_holder(self.outbox.local());
         if let Some(task) = self.task_of(worker).filter(|_| counts_for_others) {
-            self.link.send(task, self.over());
+            self.outbox.send(task, self.over());
         }
     }
 
@@ -66,7 +66,7 @@ impl Trainings {
         if let Some(step_counter) = self.step_counter
             && !std::mem::replace(&mut self.has_told_step_counter, true)
         {
-            self.link.send(step_counter, self.over());
+            self.outbox.send(step_counter, self.over());
         }
     }
 
@@ -74,13 +74,13 @@ impl Trainings {
     /// view changes: the new view may lack the announcer, whose own word may not have come there.
     pub(crate) fn tell_what_is_cut_off(&self, other: PeerId) {
         if self.members.is_cut_off() {
-            self.link.send(other, self.over());
+            self.outbox.send(other, self.over());
         }
     }
 
     /// Forgets the announced end: it was of an earlier training.
     pub(crate) fn forget_the_end(&mut self) {
-        self.link.actors.training.is_over.set(false);
+        self.outbox.actors.training.is_over.set(false);
         self.announcers.clear();
         self.has_told_step_counter = false;
     }

@@ -123,7 +123,7 @@ impl Trainings {
     /// Why the programs wait in vain: the chief can't give the variables their values, and nobody
     /// trains with those that they have.
     fn failure(&self) -> Option<Error> {
-        let failure = || self.link.actors.training.chief_failed();
+        let failure = || self.outbox.actors.training.chief_failed();
         self.joins.users.is_empty().then(failure).flatten()
     }
 
@@ -131,9 +131,9 @@ impl Trainings {
     /// go with one that holds them, and so the training ends first: who uses it is told, and so are
     /// the others that hold some.
     fn is_to_stop(&self) -> bool {
-        let training = &self.link.actors.training;
+        let training = &self.outbox.actors.training;
         let (is_asked, is_unused) = (training.is_stop_requested(), self.joins.users.is_empty());
-        let holds_variables = training.is_holder(self.link.local());
+        let holds_variables = training.is_holder(self.outbox.local());
         let is_told = is_asked || training.stopping().is_some();
         is_told && is_unused || is_asked && !holds_variables
     }
@@ -160,7 +160,7 @@ impl Trainings {
     /// order, a worker that has never come in this life of the task is not waited for.
     fn all_are_gone(&self, workers: u32) -> bool {
         let others_train = || self.members.training(workers).next().is_some();
-        let is_chief_done = self.link.actors.training.chief_left() == Some(Leaving::Done);
+        let is_chief_done = self.outbox.actors.training.chief_left() == Some(Leaving::Done);
         let some_may_be_absent = LazyCell::new(|| is_chief_done && !others_train());
         self.members.all_are_gone(workers, &self.participation, |worker| {
             self.members.is_expected(worker) && !self.is_here(worker) && *some_may_be_absent
@@ -222,7 +222,7 @@ impl Trainings {
                 answer(join.reply, Err(self.deserted(&missing, waited)));
                 continue;
             }
-            let here = self.link.name(self.link.local());
+            let here = self.outbox.name(self.outbox.local());
             tracing::warn!("{here} waits for {missing}, for {left:.0?} more");
             self.joins.waiting.push(join);
         }
@@ -262,13 +262,13 @@ impl Trainings {
             true => "all are gone, and none has come back",
             false => "none has come",
         };
-        let here = self.link.name(self.link.local());
+        let here = self.outbox.name(self.outbox.local());
         let own_part = match here.is_parameter_server() {
             true => "the parameter server".to_owned(),
             false => format!("{here}, which helps a worker,"),
         };
         let workers = (0..).map_while(|worker| self.task_of(worker));
-        let refusal = workers.filter_map(|task| self.link.refusal(task)).next();
+        let refusal = workers.filter_map(|task| self.outbox.refusal(task)).next();
         let (code, advice) = match refusal {
             Some((refused, why)) => (refused.into(), format!("there is no way to {why}")),
             None => (Code::Unavailable, "start it again together with them".to_owned()),

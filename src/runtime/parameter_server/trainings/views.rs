@@ -30,16 +30,16 @@ impl Trainings {
     /// Forgets views announced by earlier incarnations of two tasks: the one that counts
     /// `binding`'s steps, which is noted, and the one that registers it.
     pub(crate) fn forget_earlier_deciders(&mut self, binding: &Binding) {
-        if let Some(incarnation) = self.link.incarnation(binding.from) {
+        if let Some(incarnation) = self.outbox.incarnation(binding.from) {
             self.participation.forget_earlier_life(binding.from.0, incarnation);
         }
         let Some((task, incarnation)) = binding.counted_by.as_deref() else { return };
         let holder =
-            self.link.resolve(task).filter(|peer| self.link.actors.training.is_holder(*peer));
+            self.outbox.resolve(task).filter(|peer| self.outbox.actors.training.is_holder(*peer));
         let Some(peer) = holder else { return };
-        self.step_counter = Some(peer).filter(|peer| *peer != self.link.local());
+        self.step_counter = Some(peer).filter(|peer| *peer != self.outbox.local());
         if self.participation.forget_earlier_life(peer.0, *incarnation) {
-            self.link.has_restarted(task, *incarnation);
+            self.outbox.has_restarted(task, *incarnation);
         }
     }
 
@@ -69,7 +69,7 @@ impl Trainings {
         let view = self.participation.view_of(decider.0);
         for replica in binding.replicas.iter().filter(|replica| self.waits_for_view(**replica)) {
             let worker = replica.worker;
-            self.link.send(decider, ParameterServerMessage::LetIn { worker, view });
+            self.outbox.send(decider, ParameterServerMessage::LetIn { worker, view });
         }
     }
 
@@ -158,14 +158,14 @@ impl Trainings {
     }
 
     pub(crate) fn other_holders(&self) -> Vec<PeerId> {
-        let holders = self.link.actors.training.holders();
-        holders.iter().copied().filter(|holder| *holder != self.link.local()).collect()
+        let holders = self.outbox.actors.training.holders();
+        holders.iter().copied().filter(|holder| *holder != self.outbox.local()).collect()
     }
 
     /// `peer`, in its life of now.
     pub(crate) fn decider(&self, peer: PeerId) -> Decider {
-        let is_other = peer != self.link.local();
-        let incarnation = if is_other { self.link.incarnation(peer) } else { None };
+        let is_other = peer != self.outbox.local();
+        let incarnation = if is_other { self.outbox.incarnation(peer) } else { None };
         Decider { task: peer.0, incarnation }
     }
 
@@ -196,11 +196,11 @@ impl Trainings {
         self.tell_what_is_cut_off(peer);
         let view = self.view();
         if view.number > 0 || view.training > 1 {
-            self.link.send(peer, ParameterServerMessage::Install(view));
+            self.outbox.send(peer, ParameterServerMessage::Install(view));
         }
         let Some(views) = &self.views else { return };
         if let Some((number, out)) = views.proposed().filter(|_| views.waits_for(peer.0)) {
-            self.link.send(peer, ParameterServerMessage::Flush { number, out });
+            self.outbox.send(peer, ParameterServerMessage::Flush { number, out });
         }
     }
 

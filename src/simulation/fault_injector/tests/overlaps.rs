@@ -21,13 +21,13 @@ fn one_way(lasts: u64) -> FaultKind {
 /// The effects of faults that begin at the given milliseconds, each with its time. Envelopes are
 /// held in none of these tests, so their release is left out.
 fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
-    let (mut injector, mut links) = injector(&[]);
+    let (mut injector, mut connections) = injector(&[]);
     let begin = |(at, kind): &(u64, FaultKind)| (millis(*at), begin(kind.clone()));
     let mut events: Vec<(Time, FaultEvent)> = faults.iter().map(begin).collect();
     let mut course = Vec::new();
     while let Some(next) = (0..events.len()).min_by_key(|event| events[*event].0) {
         let (now, event) = events.remove(next);
-        for effect in injector.apply(now, event, &mut links) {
+        for effect in injector.apply(now, event, &mut connections) {
             match effect {
                 FaultEffect::Schedule { at, event } | FaultEffect::Watch { at, event, .. } => {
                     events.push((at, event));
@@ -106,14 +106,14 @@ fn a_partition_that_extends_the_cut_of_one_way_is_noticed_by_each_end_as_long_as
 
 #[test]
 fn a_slow_link_slows_the_pairs_of_its_tasks_alone_by_all_faults_that_have_both() {
-    let (mut faults, mut links) = injector(&[]);
-    let effects = faults.apply(at(0), slow_link(&[A, C], 8.0), &mut links);
+    let (mut faults, mut connections) = injector(&[]);
+    let effects = faults.apply(at(0), slow_link(&[A, C], 8.0), &mut connections);
     assert_eq!(effects[..2], link_speed(A, C, 1.0 / 8.0));
-    let effects = faults.apply(at(0), slow_link(&[A, B, C], 2.0), &mut links);
+    let effects = faults.apply(at(0), slow_link(&[A, B, C], 2.0), &mut connections);
     let all = [link_speed(A, B, 0.5), link_speed(A, C, 1.0 / 16.0), link_speed(B, C, 0.5)];
     assert_eq!(effects[..6], all.concat());
     let end = FaultEvent::EndSlowLink { tasks: vec![A, B, C], factor: 2.0 };
-    let effects = faults.apply(at(1), end, &mut links);
+    let effects = faults.apply(at(1), end, &mut connections);
     let all = [link_speed(A, B, 1.0), link_speed(A, C, 1.0 / 8.0), link_speed(B, C, 1.0)];
     assert_eq!(effects, all.concat());
 }

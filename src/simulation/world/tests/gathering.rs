@@ -95,7 +95,7 @@ fn operations_of_a_message_are_paid_before_the_envelope_that_it_joins() {
 fn a_message_for_a_task_that_starts_again_joins_none_for_the_one_before() {
     let crash = FaultKind::Crash { task: task(B), restart_after: Some(ms(200)) };
     let mut world = gathering(ms(200), &[(5, crash)]);
-    world.links.note_dialer(A, B);
+    world.connections.note_dialer(A, B);
     post(&mut world, LARGE_ENVELOPE + 1);
     send(&mut world, A, B);
     assert_next(&mut world, ms(5), &["kill 1, which missed 0"]);

@@ -6,7 +6,7 @@ use super::*;
 fn stopping() -> World {
     let stop = FaultKind::Stop { task: task(B), restart_after: None };
     let mut world = world(&[(1, stop)]);
-    world.links.note_dialer(A, B);
+    world.connections.note_dialer(A, B);
     assert_next(&mut world, ms(1), &["AskToStop { task: 1 }"]);
     world
 }
@@ -26,7 +26,7 @@ fn a_process_that_was_asked_to_stop_ends_once_its_last_messages_have_arrived_and
 #[test]
 fn a_process_whose_last_messages_do_not_arrive_ends_after_the_time_of_grace() {
     let mut world = stopping();
-    world.links.cut(B, A);
+    world.connections.cut(B, A);
     send(&mut world, B, A);
     world.program_returned(B);
     world.leave(B, B);
@@ -40,7 +40,7 @@ fn what_a_process_has_to_say_to_a_task_that_is_down_does_not_keep_it() {
     let crash = FaultKind::Crash { task: task(A), restart_after: None };
     let stop = FaultKind::Stop { task: task(B), restart_after: None };
     let mut world = world(&[(1, crash), (500, stop)]);
-    world.links.note_dialer(A, B);
+    world.connections.note_dialer(A, B);
     assert_next(&mut world, ms(1), &["kill 0, which missed 0"]);
     assert_next(&mut world, ms(101), &["1 loses 0: it has fallen silent"]);
     send(&mut world, B, A);

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::transport::Loss;
 
 /// The connections of all pairs, and the state of each task.
-pub(super) struct Links {
+pub(super) struct Connections {
     tasks: Vec<TaskLife>,
     /// By observer and peer: the number of the observer's present connection; 0 without an entry.
     at: BTreeMap<(usize, usize), u32>,
@@ -66,7 +66,7 @@ pub(super) enum Arrival {
     Closed,
 }
 
-impl Links {
+impl Connections {
     pub(super) fn new(tasks: usize) -> Self {
         let well = TaskLife { incarnation: 0, is_up: true, is_frozen: false };
         Self {
@@ -219,8 +219,8 @@ impl Links {
         others
     }
 
-    /// Begins a new incarnation of a task, which is up once it listens ([`Links::listen`]). For
-    /// peers that have not noticed its death, its connections are new ones. Returns the
+    /// Begins a new incarnation of a task, which is up once it listens ([`Connections::listen`]).
+    /// For peers that have not noticed its death, its connections are new ones. Returns the
     /// incarnation.
     pub(super) fn begin_incarnation(&mut self, task: usize) -> u32 {
         for other in (0..self.tasks.len()).filter(|other| *other != task) {
