@@ -36,6 +36,7 @@
 //! | the gradient of a custom gradient's function must be registered again where a graph is read | a gradient through it is an error, as there, but for `tf.nn.silu`, whose gradient is the plain one; gradients that are in the graph are right |
 //! | what was read of a variable by reference changes with a later update | who comes after the update has the new value; who comes neither before nor after it, the old one |
 //! | of several rows with one index `DynamicStitch` keeps the last, whose gradient all of them have | those that are not kept have the gradient 0 |
+//! | of indices that only a step knows, `DynamicStitch` keeps the last of several, and puts zeros where there is none | these must be all numbers from 0, each once, as those of `DynamicPartition` are; else the step fails |
 //! | a cast of NaN, or of a float that the integer type does not hold, gives what the machine gives | NaN gives 0, and others the nearest integer of the type |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
 //! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |

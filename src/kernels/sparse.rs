@@ -96,9 +96,9 @@ pub(crate) fn shard_ids<T: Copy + Into<i64>>(
 }
 
 /// `out[positions[i]] = rows[i]`, of rows of `width` elements (TensorFlow `DynamicStitch`).
-pub(crate) fn stitch(positions: &[i32], rows: &[f32], width: usize, out: &mut [f32]) {
+pub(crate) fn stitch<T: Copy>(positions: &[usize], rows: &[T], width: usize, out: &mut [T]) {
     assert_eq!(rows.len(), positions.len() * width, "there is one position a row");
     for (i, position) in positions.iter().enumerate() {
-        out[*position as usize * width..][..width].copy_from_slice(&rows[i * width..][..width]);
+        out[position * width..][..width].copy_from_slice(&rows[i * width..][..width]);
     }
 }

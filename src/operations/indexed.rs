@@ -376,7 +376,7 @@ impl Slices {
     }
 }
 
-fn gathered(
+pub(super) fn gathered(
     params: &Tensor,
     size: usize,
     positions: &[usize],

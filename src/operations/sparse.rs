@@ -6,12 +6,12 @@ mod types;
 
 use smallvec::smallvec;
 
+use super::{Change, Dynamic};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     OpDef, Output, OutputTypes, Outputs, ShardStrategy, Sharding, TensorType, bytes, one,
 };
-use crate::kernels::{gather_rows, sparse};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// An operation on rows and their numbers. Ids are i32 or i64.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +37,11 @@ pub enum Sparse {
     /// for each shard the positions of these in `ids` (i32). TensorFlow has it as arithmetic on ids
     /// and two `DynamicPartition`s.
     ShardIds(Sharding),
-    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position; the positions are
-    /// all numbers from 0, each once (TensorFlow: `DynamicStitch`).
+    /// `(x [n…, row…], parts [n…])`: so many lists of rows \[count, row…\]; each row is in the list
+    /// that its part (i32) says, in the order of `x` (TensorFlow: `DynamicPartition`).
+    Partition(usize),
+    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position (i32); a step fails
+    /// where the positions are not all numbers from 0, each once (TensorFlow: `DynamicStitch`).
     Stitch,
     /// `(gradient, positions…)`: for each list of positions the gradient's rows at them.
     StitchGrad,
@@ -57,6 +60,7 @@ pub(super) fn kinds() -> Vec<Defined> {
         Sparse::ShardIds(sharding).into(),
         Sparse::Stitch.into(),
         Sparse::StitchGrad.into(),
+        Sparse::Partition(0).into(),
     ]
 }
 
@@ -69,6 +73,7 @@ impl OpDef for Sparse {
             Self::SetDifference => "SetDifference",
             Self::UnsortedSegmentSum(_) => "UnsortedSegmentSum",
             Self::ShardIds(_) => "ShardIds",
+            Self::Partition(_) => "DynamicPartition",
             Self::Stitch => "DynamicStitch",
             Self::StitchGrad => "DynamicStitchGrad",
         }
@@ -88,6 +93,7 @@ impl OpDef for Sparse {
                     strategy: if is_mod { ShardStrategy::Mod } else { ShardStrategy::Div },
                 })
             }
+            Self::Partition(parts) => Self::Partition(given.size("num_partitions", *parts)),
             Self::Unique
             | Self::ListDiff
             | Self::Where
@@ -119,14 +125,19 @@ impl OpDef for Sparse {
                 like.shape.dims().first().and_then(|rows| types::segment_sum(*x, *ids, *rows)),
                 "f32 rows, an i32 or i64 for each, and what has a row for each sum",
             ),
-            (Self::ShardIds(sharding), [ids]) => {
-                (types::shard_types(*ids, sharding.shards), "a vector of i32 or i64")
-            }
+            (Self::ShardIds(sharding), [ids]) => (
+                types::shard_types(*ids, sharding.shards),
+                "a vector of i32 or i64, and from 1 to 65536 shards",
+            ),
+            (Self::Partition(parts), [x, of]) => (
+                types::partition(*x, *of, *parts),
+                "rows and an i32 for each, and from 1 to 65536 parts",
+            ),
             (Self::Stitch, inputs) => {
-                (types::stitch(inputs), "as many i32 vectors of positions as f32 rows")
+                (types::stitch(inputs), "as many i32 vectors of positions as lists of rows")
             }
             (Self::StitchGrad, [gradient, positions @ ..]) => {
-                (types::stitch_grad(*gradient, positions), "f32 rows and i32 vectors of positions")
+                (types::stitch_grad(*gradient, positions), "rows and i32 vectors of positions")
             }
             _ => (None, "another number of inputs"),
         };
@@ -134,6 +145,9 @@ impl OpDef for Sparse {
     }
 
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        if let Self::Partition(parts) = self {
+            return Ok(vec![of.for_input(0, || rejoined(of, *parts))?, None]);
+        }
         let dy = of.only_arrived()?;
         let mut gradients = vec![None; of.inputs()];
         match self {
@@ -153,6 +167,7 @@ impl OpDef for Sparse {
             | Self::Where
             | Self::SetDifference
             | Self::ShardIds(_)
+            | Self::Partition(_)
             | Self::StitchGrad => {
                 return Err(of.no_gradient());
             }
@@ -169,7 +184,8 @@ impl OpDef for Sparse {
             | Self::ListDiff
             | Self::Where
             | Self::SetDifference
-            | Self::ShardIds(_) => Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements()),
+            | Self::ShardIds(_)
+            | Self::Partition(_) => Cost::moved(2 * bytes(inputs) + 4 * inputs[0].1.elements()),
             Self::UnsortedSegmentSum(_) => {
                 let elements = inputs[0].1.elements();
                 let moved = Cost::moved(bytes(&inputs[..2]) + 4 * elements + bytes(outputs));
@@ -183,9 +199,11 @@ impl OpDef for Sparse {
     fn kernel_kind(&self) -> KernelKind {
         match self {
             Self::UnsortedSegmentSum(_) => KernelKind::Reduction,
-            Self::Unique | Self::ShardIds(_) | Self::Stitch | Self::StitchGrad => {
-                KernelKind::Movement
-            }
+            Self::Unique
+            | Self::ShardIds(_)
+            | Self::Partition(_)
+            | Self::Stitch
+            | Self::StitchGrad => KernelKind::Movement,
             Self::ListDiff | Self::Where | Self::SetDifference => KernelKind::Elementwise,
         }
     }
@@ -215,25 +233,34 @@ impl OpDef for Sparse {
                 DType::I32 => computing::shard_ids::<i32>(ids, sharding, |row| row as i32)?,
                 _ => computing::shard_ids::<i64>(ids, sharding, |row| row as i64)?,
             },
+            (Self::Partition(parts), [x, of]) => computing::partition(x, of, *parts)?,
             (Self::Stitch, inputs) => {
                 let (positions, rows) = inputs.split_at(inputs.len() / 2);
-                let (count, dims) =
-                    (positions.iter().map(|p| p.shape().elements()).sum(), rows[0].shape());
-                let row = &dims.dims()[1..];
-                let mut out = Tensor::uninitialised::<f32>(Shape::new(&[&[count], row].concat()));
-                let width = row.iter().product();
-                for (positions, rows) in positions.iter().zip(rows) {
-                    sparse::stitch(positions.slice(), rows.slice(), width, out.make_mut());
-                }
-                smallvec![out]
+                smallvec![computing::stitch(positions, rows)?]
             }
             (Self::StitchGrad, [dy, lists @ ..]) => {
-                let parts = lists.iter().map(|list| gather_rows(dy, list));
+                let parts = lists.iter().map(|list| computing::rows_at(dy, list));
                 parts.collect::<Result<_, _>>()?
             }
             (op, _) => panic!("{op:?} has no kernel for {} inputs", inputs.len()),
         })
     }
+}
+
+/// The gradient for the rows of a partition: those of all lists, each where its row came from.
+fn rejoined(of: &Backprop<'_>, parts: usize) -> Result<Output, GraphError> {
+    let (x, part) = (of.input(0), of.input(1).reshape([None])?);
+    let count = part.size(DType::I32)?;
+    let numbers = Dynamic { change: Change::Range, shape: part.tensor_type().shape };
+    let numbers = count
+        .scalar_alike(0.0)
+        .with(&[&count, &count.scalar_alike(1.0)], numbers)?
+        .with(&[&part], Sparse::Partition(parts))?;
+    let positions: Vec<Output> = (1..parts as u32).map(|part| numbers.sibling(part)).collect();
+    let gradients: Vec<Output> = (0..parts)
+        .map(|part| of.arrived(part).unwrap_or_else(|| of.output(part).zeros_like()))
+        .collect();
+    numbers.stitch(&positions.iter().chain(&gradients).collect::<Vec<_>>())?.reshape_like(&x)
 }
 
 impl Output {
@@ -259,6 +286,18 @@ impl Output {
         let values = self.with(&[others], Sparse::ListDiff)?;
         let positions = values.sibling(1);
         Ok((values, positions))
+    }
+
+    /// The rows here by their parts, i32 from 0 to `parts` - 1: so many lists \[count, row…\], each
+    /// in the order of the rows (TensorFlow `tf.dynamic_partition`). The shape of the parts is that
+    /// of the first dimensions here. A step fails if a part is none of these.
+    ///
+    /// # Errors
+    /// If there is not one i32 for each row, or if there are no parts or more than 65,536.
+    #[track_caller]
+    pub fn dynamic_partition(&self, part: &Self, parts: usize) -> Result<Vec<Self>, GraphError> {
+        let first = self.with(&[part], Sparse::Partition(parts))?;
+        Ok((0..parts as u32).map(|part| first.sibling(part)).collect())
     }
 
     /// Sums rows by id: row `i` of the result (f32 \[rows, row…\]) is the sum of the rows here that

@@ -195,8 +195,8 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
     ),
     (
         KernelKind::Movement,
-        "BroadcastTo Cast ConcatV2 DynamicStitch DynamicStitchGrad GatherV2 GatherGrad GatherNd
-        OneHot Pack PadV2 RandomStandardNormal RandomUniform TruncatedNormal Reshape ReshapeLike
+        "BroadcastTo Cast ConcatV2 DynamicPartition DynamicStitch DynamicStitchGrad GatherV2
+        GatherGrad GatherNd OneHot Pack PadV2 RandomStandardNormal RandomUniform TruncatedNormal Reshape ReshapeLike
         ReverseV2 ScatterNd SelectV2 ShardIds Slice SplitLike SplitV StridedSlice
         StridedSliceGrad TensorScatterAdd TensorScatterUpdate Tile Transpose Unique Unpack
         ZerosLike",

@@ -2,10 +2,11 @@
 
 use super::{assert_says, floats};
 use crate::graph::{
-    FifoQueue, Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, Partitioner,
-    ShardStrategy, embedding_lookup, variable_gradients,
+    FifoQueue, Gradient, Graph, GraphError, GraphProblem, IndexedSlices, InitialRows, OpDef,
+    Partitioner, ShardStrategy, Sharding, TensorType, embedding_lookup, variable_gradients,
 };
-use crate::tensor::DType;
+use crate::operations::Sparse;
+use crate::tensor::{DType, Tensor};
 
 #[test]
 fn a_dimension_that_values_decide_is_unknown_and_one_that_they_do_not_is_known() {
@@ -56,6 +57,40 @@ fn what_has_no_rows_and_what_is_no_id_is_refused() {
 }
 
 #[test]
+fn rows_are_dealt_to_as_many_parts_as_there_can_be() {
+    let g = Graph::new();
+    let x = floats(&g, "x", [Some(2), None, Some(3)]);
+    let part = g.placeholder("part", DType::I32, [None, None]).unwrap();
+    let parts = x.dynamic_partition(&part, 2).unwrap();
+    assert_eq!(
+        parts.iter().map(|x| x.tensor_type().to_string()).collect::<Vec<_>>(),
+        ["f32[?,3]"; 2]
+    );
+    for parts in [0, 1 << 20] {
+        let error = x.dynamic_partition(&part, parts).unwrap_err();
+        assert_says(&error, "sparse.rs", &["DynamicPartition", "1 to 65536 parts"]);
+        let table = "t".into();
+        let sharding = Sharding { table, rows: 9, shards: parts, strategy: ShardStrategy::Mod };
+        let ids = TensorType::new(DType::I64, [None]);
+        let problem = Sparse::ShardIds(sharding).infer(&[ids]).unwrap_err();
+        assert!(problem.to_string().contains("1 to 65536 shards"), "{problem}");
+    }
+}
+
+#[test]
+fn rows_are_put_together_only_where_each_has_a_position_of_its_own() {
+    let stitched = |positions: [i32; 3]| {
+        let positions = Tensor::new([3], &positions).unwrap();
+        let rows = Tensor::new([3, 1], &[1f32, 2.0, 3.0]).unwrap();
+        Sparse::Stitch.compute(&[&positions, &rows])
+    };
+    assert_eq!(stitched([2, 0, 1]).unwrap()[0].slice::<f32>(), [2.0, 3.0, 1.0]);
+    let error = stitched([2, 0, 2]).unwrap_err().to_string();
+    assert!(error.contains("two rows have the position 2"), "{error}");
+    assert!(stitched([3, 0, 1]).is_err() && stitched([-1, 0, 1]).is_err());
+}
+
+#[test]
 fn elements_of_six_dimensions_are_not_stacked() {
     let g = Graph::new();
     let queue = FifoQueue::new(&g, "q", None, &[(DType::F32, [1; 6].into())]).unwrap();
@@ -96,6 +131,6 @@ fn only_a_variable_whose_rows_alone_are_read_has_a_gradient_of_rows() -> Result<
     Ok(())
 }
 
-fn one_id() -> crate::tensor::Tensor {
-    crate::tensor::Tensor::full([1], 0i64)
+fn one_id() -> Tensor {
+    Tensor::full([1], 0i64)
 }

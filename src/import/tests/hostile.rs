@@ -101,29 +101,28 @@ const KINDS: &str = "\
     ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ArgMax ArgMin Asin Asinh \
     Assert Assign AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp \
     Atan Atan2 Atanh AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 BatchToSpaceND BiasAdd \
-    BiasAddGrad BroadcastArgs BroadcastGradientArgs BroadcastTo Bucketize Cast Ceil \
-    CheckNumerics Concat ConcatOffset ConcatV2 Const Conv2D Conv2DBackpropFilter \
-    Conv2DBackpropInput Cos Cosh Cumprod Cumsum DenseToDenseSetOperation DepthToSpace \
-    DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput \
-    Digamma Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput Div DivNoNan \
-    DynamicStitch Einsum Elu EmptyTensorList Enter Equal Erf Erfc EuclideanNorm Exit Exp \
-    ExpandDims Expm1 Fill Floor FloorDiv FloorMod FusedBatchNorm FusedBatchNormGrad \
-    FusedBatchNormGradV2 FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 Gather GatherNd \
-    GatherV2 Greater GreaterEqual Identity IdentityN If InTopKV2 Inv InvGrad InvertPermutation \
-    IsFinite IsInf IsNan IsVariableInitialized L2Loss LeakyRelu LeakyReluGrad Less LessEqual \
-    Lgamma ListDiff Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr LoopCond MatMul \
-    MatrixBandPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 \
-    MatrixDiagV3 Max MaxPool MaxPoolGrad Maximum Mean Merge Min Minimum MirrorPad MirrorPadGrad \
-    Mul MulNoNan Neg NextIteration NoOp NotEqual OneHot OnesLike OptionalFromValue \
-    OptionalGetValue OptionalNone Pack Pad PadV2 ParallelDynamicStitch PartitionedCall \
-    Placeholder PlaceholderWithDefault Polygamma Pow PreventGradient Print Prod \
-    RandomStandardNormal RandomUniform Range Rank ReadVariableOp RealDiv Reciprocal \
-    ReciprocalGrad RefIdentity RefMerge RefSwitch Relu Relu6 Reshape ResizeBilinear \
-    ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad ResourceApplyAdam \
-    ResourceApplyGradientDescent ResourceGather ResourceScatterAdd ResourceScatterSub ReverseV2 \
-    Rint Roll Round Rsqrt RsqrtGrad ScatterAdd ScatterNd ScatterSub SegmentSum Select SelectV2 \
-    Selu Shape ShapeN Sigmoid SigmoidGrad Sign Sin Sinh Size Slice Snapshot Softmax \
-    SoftmaxCrossEntropyWithLogits Softplus Softsign SpaceToBatchND SpaceToDepth \
+    BiasAddGrad BroadcastArgs BroadcastGradientArgs BroadcastTo Bucketize Cast Ceil CheckNumerics \
+    Concat ConcatOffset ConcatV2 Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Cos Cosh \
+    Cumprod Cumsum DenseToDenseSetOperation DepthToSpace DepthwiseConv2dNative \
+    DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Digamma Dilation2D \
+    Dilation2DBackpropFilter Dilation2DBackpropInput Div DivNoNan DynamicPartition DynamicStitch \
+    Einsum Elu EmptyTensorList Enter Equal Erf Erfc EuclideanNorm Exit Exp ExpandDims Expm1 Fill \
+    Floor FloorDiv FloorMod FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 \
+    FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 Gather GatherNd GatherV2 Greater \
+    GreaterEqual Identity IdentityN If InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf \
+    IsNan IsVariableInitialized L2Loss LeakyRelu LeakyReluGrad Less LessEqual Lgamma ListDiff Log \
+    Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr LoopCond MatMul MatrixBandPart MatrixDiag \
+    MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 Max MaxPool \
+    MaxPoolGrad Maximum Mean Merge Min Minimum MirrorPad MirrorPadGrad Mul MulNoNan Neg \
+    NextIteration NoOp NotEqual OneHot OnesLike OptionalFromValue OptionalGetValue OptionalNone \
+    Pack Pad PadV2 ParallelDynamicStitch PartitionedCall Placeholder PlaceholderWithDefault \
+    Polygamma Pow PreventGradient Print Prod RandomStandardNormal RandomUniform Range Rank \
+    ReadVariableOp RealDiv Reciprocal ReciprocalGrad RefIdentity RefMerge RefSwitch Relu Relu6 \
+    Reshape ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad \
+    ResourceApplyAdam ResourceApplyGradientDescent ResourceGather ResourceScatterAdd \
+    ResourceScatterSub ReverseV2 Rint Roll Round Rsqrt RsqrtGrad ScatterAdd ScatterNd ScatterSub \
+    SegmentSum Select SelectV2 Selu Shape ShapeN Sigmoid SigmoidGrad Sign Sin Sinh Size Slice \
+    Snapshot Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign SpaceToBatchND SpaceToDepth \
     SparseSoftmaxCrossEntropyWithLogits Split SplitV Sqrt SqrtGrad Square SquaredDifference \
     Squeeze StackPopV2 StackPushV2 StackV2 StatefulPartitionedCall StatelessIf StatelessWhile \
     StopGradient StridedSlice StridedSliceGrad Sub Sum Switch Tan Tanh TanhGrad \

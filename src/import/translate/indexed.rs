@@ -4,7 +4,7 @@ use super::{Def, Importer, Node, NodeProblem, Translate, Values, plain, with_att
 use crate::graph::{Op, Output};
 use crate::import::node::axis;
 use crate::import::tensor::known_shape;
-use crate::operations::{Array, Indexed};
+use crate::operations::{Array, Indexed, Sparse};
 use crate::tensor::{PartialShape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -16,6 +16,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "TensorScatterAdd" => checked(|| Indexed::TensorScatterAdd),
         "TensorScatterUpdate" => checked(|| Indexed::TensorScatterUpdate),
         "OneHot" => Box::new(one_hot),
+        "DynamicPartition" => Box::new(partition),
         "DynamicStitch" | "ParallelDynamicStitch" => Box::new(stitch),
         _ => return None,
     })
@@ -70,18 +71,60 @@ fn one_hot(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Indexed::OneHot { depth, axis, on, off }, &[indices])
 }
 
+/// `(data, partitions)`
+fn partition(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let parts = node.def.int("num_partitions", 0)?;
+    let parts = usize::try_from(parts)
+        .map_err(|_| NodeProblem::unsupported(format!("{parts} partitions")))?;
+    let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
+    importer.emit(node, Sparse::Partition(parts), &inputs)
+}
+
 /// `(indices…, values…)`: of the rows of all values, in their order, the last with each index.
 fn stitch(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let count = node.inputs.len() / 2;
-    let (mut rows, mut order) = (Vec::new(), Vec::new());
-    for i in 0..count {
-        let (ints, rank) = (node.ints(i)?, node.known(i)?.dims.len());
-        let value = importer.input(node, count + i)?;
-        let rest = value.tensor_type().shape.dims().get(rank..).unwrap_or_default().to_vec();
-        let dims: Vec<_> = std::iter::once(Some(ints.len())).chain(rest).collect();
-        let flat = Array::Reshape(PartialShape::new(&dims));
-        rows.push(importer.helper(node, "rows", flat, &[&value])?);
-        order.extend(ints);
+    match (0..count).map(|list| node.ints(list)).collect::<Result<Vec<_>, _>>() {
+        Ok(indices) => stitch_known(importer, node, &indices),
+        Err(_) => stitch_each_once(importer, node, count),
+    }
+}
+
+/// Indices that only a step knows, such as those of a partition.
+fn stitch_each_once(importer: &mut Importer<'_>, node: &Node<'_>, count: usize) -> Values {
+    let (mut positions, mut rows) = (Vec::new(), Vec::new());
+    for list in 0..count {
+        let (indices, value) = (importer.input(node, list)?, importer.input(node, count + list)?);
+        let rank = indices.tensor_type().shape.rank();
+        positions.push(flat_rows(importer, node, &indices, (rank, None))?);
+        rows.push(flat_rows(importer, node, &value, (rank, None))?);
+    }
+    importer.emit(node, Sparse::Stitch, &[positions, rows].concat())
+}
+
+/// What lies behind the first `rank` dimensions of `value`, as so many rows.
+fn flat_rows(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    value: &Output,
+    (rank, rows): (usize, Option<usize>),
+) -> Result<Output, NodeProblem> {
+    if rank == 1 {
+        return Ok(value.clone());
+    }
+    let kind = value.tensor_type();
+    let row = kind.shape.dims().get(rank..).unwrap_or_default();
+    let shape = PartialShape::checked(&[&[rows], row].concat())
+        .ok_or_else(|| NodeProblem::unsupported("rows of so many dimensions do not exist here"))?;
+    importer.helper(node, "rows", Array::Reshape(shape), &[value])
+}
+
+/// Indices that are known when the graph is imported; what they leave out is an error.
+fn stitch_known(importer: &mut Importer<'_>, node: &Node<'_>, indices: &[Vec<i64>]) -> Values {
+    let (mut rows, order) = (Vec::new(), indices.concat());
+    for (list, ints) in indices.iter().enumerate() {
+        let value = importer.input(node, indices.len() + list)?;
+        let rank = node.known(list)?.dims.len();
+        rows.push(flat_rows(importer, node, &value, (rank, Some(ints.len())))?);
     }
     let greatest = order.iter().max().copied().unwrap_or(-1);
     let last = |row: i64| order.iter().rposition(|at| *at == row).map(|at| at as i32);

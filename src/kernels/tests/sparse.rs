@@ -73,15 +73,11 @@ fn sums_of_rows_are_those_of_a_plain_loop_to_the_last_bit() {
 #[test]
 fn stitched_rows_are_where_their_positions_say() {
     for width in LENGTHS {
-        let (evens, odds): (Vec<i32>, Vec<i32>) =
+        let (evens, odds): (Vec<usize>, Vec<usize>) =
             (0..9).rev().partition(|position| position % 2 == 0);
         let x = values(3, 9 * width);
-        let rows = |positions: &[i32]| -> Vec<f32> {
-            positions
-                .iter()
-                .flat_map(|position| &x[*position as usize * width..][..width])
-                .copied()
-                .collect()
+        let rows = |positions: &[usize]| -> Vec<f32> {
+            positions.iter().flat_map(|position| &x[position * width..][..width]).copied().collect()
         };
         let mut found = vec![f32::NAN; x.len()];
         stitch(&evens, &rows(&evens), width, &mut found);

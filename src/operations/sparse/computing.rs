@@ -3,8 +3,9 @@
 use smallvec::smallvec;
 
 use crate::graph::{ComputeError, Outputs, Sharding};
-use crate::kernels::indexed::IndexOutOfRange;
-use crate::kernels::sparse;
+use crate::kernels::indexed::{self, IndexOutOfRange};
+use crate::kernels::{by_word, filled_in, sparse};
+use crate::operations::indexed::gathered;
 use crate::tensor::{Element, Shape, Tensor};
 
 /// The positions of the elements that hold.
@@ -91,6 +92,55 @@ pub(super) fn shard_ids<T: Element + Into<i64>>(
     let shards = sparse::shard_ids(ids.slice(), sharding, narrow)?;
     let ids = shards.iter().map(|shard| vector(&shard.ids));
     Ok(ids.chain(shards.iter().map(|shard| vector(&shard.positions))).collect())
+}
+
+/// For each part the rows of `x` that are of it.
+pub(super) fn partition(x: &Tensor, of: &Tensor, parts: usize) -> Result<Outputs, ComputeError> {
+    let shape = x.shape();
+    let row = &shape.dims()[of.shape().rank()..];
+    let mut lists = vec![Vec::new(); parts];
+    for (at, part) in of.slice::<i32>().iter().enumerate() {
+        let list = usize::try_from(*part).ok().and_then(|part| lists.get_mut(part));
+        let outside = || IndexOutOfRange { index: i64::from(*part), place: at, size: parts };
+        list.ok_or_else(outside)?.push(at);
+    }
+    let rows = of.shape().elements();
+    Ok(lists.iter().map(|list| gathered_rows(x, rows, list, row)).collect())
+}
+
+/// The rows of `x` at the positions, in the shape of these.
+pub(super) fn rows_at(x: &Tensor, positions: &Tensor) -> Result<Tensor, IndexOutOfRange> {
+    let shape = x.shape();
+    let (rows, row) = shape.dims().split_first().expect("it has rows");
+    Ok(gathered_rows(x, *rows, &indexed::positions(positions, *rows)?, row))
+}
+
+fn gathered_rows(x: &Tensor, rows: usize, positions: &[usize], row: &[usize]) -> Tensor {
+    let shape = Shape::new(&[&[positions.len()], row].concat());
+    gathered(x, rows, positions, row.iter().product(), shape)
+}
+
+/// All rows, each at its position.
+pub(super) fn stitch(positions: &[&Tensor], rows: &[&Tensor]) -> Result<Tensor, ComputeError> {
+    let count = positions.iter().map(|list| list.shape().elements()).sum();
+    let positions = positions.iter().map(|list| indexed::positions(list, count));
+    let positions = positions.collect::<Result<Vec<_>, _>>()?;
+    let mut is_placed = vec![false; count];
+    for position in positions.iter().flatten() {
+        if std::mem::replace(&mut is_placed[*position], true) {
+            return Err(ComputeError::new(format!("two rows have the position {position}")));
+        }
+    }
+    let (dtype, shape) = (rows[0].dtype(), rows[0].shape());
+    let row = &shape.dims()[1..];
+    let width = row.iter().product();
+    Ok(by_word!(dtype, W => {
+        filled_in::<W>(dtype, Shape::new(&[&[count], row].concat()), |out| {
+            for (positions, rows) in positions.iter().zip(rows) {
+                sparse::stitch(positions, rows.words(), width, out);
+            }
+        })
+    }))
 }
 
 fn vector<T: Element>(values: &[T]) -> Tensor {

@@ -3,6 +3,7 @@
 use smallvec::smallvec;
 
 use crate::graph::{OutputTypes, TensorType, agree, one};
+use crate::operations::MAX_PARTS;
 use crate::operations::types::{is_index, typed};
 use crate::tensor::{DType, PartialShape};
 
@@ -45,37 +46,49 @@ pub(super) fn segment_sum(
 
 pub(super) fn shard_types(ids: TensorType, shards: usize) -> Option<OutputTypes> {
     let each = |dtype| std::iter::repeat_n(TensorType::new(dtype, [None]), shards);
-    (is_index(ids.dtype) && is_vector(ids))
+    (is_index(ids.dtype) && is_vector(ids) && (1..=MAX_PARTS).contains(&shards))
         .then(|| each(ids.dtype).chain(each(DType::I32)).collect())
+}
+
+/// The types of so many lists of the rows of `x`, each of which has a part.
+pub(super) fn partition(x: TensorType, part: TensorType, parts: usize) -> Option<OutputTypes> {
+    if part.dtype != DType::I32 || !(1..=MAX_PARTS).contains(&parts) {
+        return None;
+    }
+    let (numbered, row) = x.shape.dims().split_at_checked(part.shape.rank())?;
+    PartialShape::new(numbered).merge(&part.shape)?;
+    let list = TensorType::new(x.dtype, PartialShape::checked(&[&[None], row].concat())?);
+    Some(std::iter::repeat_n(list, parts).collect())
 }
 
 pub(super) fn stitch(inputs: &[TensorType]) -> Option<OutputTypes> {
     let (positions, rows) = inputs.split_at(inputs.len() / 2);
-    let [_, row @ ..] = rows.first()?.float_dims()? else { return None };
+    let first = rows.first()?;
+    let [_, row @ ..] = first.shape.dims() else { return None };
     let (mut count, mut row) = (Some(0), PartialShape::new(row));
     if positions.len() != rows.len() {
         return None;
     }
     for (positions, rows) in positions.iter().zip(rows) {
-        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.float_dims()?) else {
+        let (&[placed], [given, more @ ..]) = (positions.shape.dims(), rows.shape.dims()) else {
             return None;
         };
         row = row.merge(&PartialShape::new(more))?;
         let here = agree(placed, *given)?;
         count = count.zip(here).map(|(count, here)| count + here);
-        if positions.dtype != DType::I32 {
+        if (positions.dtype, rows.dtype) != (DType::I32, first.dtype) {
             return None;
         }
     }
-    Some(one(DType::F32, PartialShape::new(&[&[count], row.dims()].concat())))
+    Some(one(first.dtype, PartialShape::new(&[&[count], row.dims()].concat())))
 }
 
 pub(super) fn stitch_grad(gradient: TensorType, positions: &[TensorType]) -> Option<OutputTypes> {
-    let [_, row @ ..] = gradient.float_dims()? else { return None };
+    let [_, row @ ..] = gradient.shape.dims() else { return None };
     let rows = |positions: &TensorType| {
         let &[count] = positions.shape.dims() else { return None };
-        let is_i32 = positions.dtype == DType::I32;
-        is_i32.then(|| TensorType::new(DType::F32, PartialShape::new(&[&[count], row].concat())))
+        let shape = PartialShape::new(&[&[count], row].concat());
+        (positions.dtype == DType::I32).then(|| TensorType::new(gradient.dtype, shape))
     };
     positions.iter().map(rows).collect()
 }

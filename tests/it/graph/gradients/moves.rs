@@ -41,6 +41,10 @@ const MOVES: &[(&str, Move)] = &[
     ("gather rows", |a, _| a.gather(&indices(a, &[4], &[1, 0, 1, 1])?, 0)),
     ("gather columns", |a, _| a.gather(&indices(a, &[2, 2], &[1, 0, 1, 1])?, 1)),
     ("gather positions", |a, _| a.gather_nd(&indices(a, &[3, 2], &[1, 0, 0, 1, 1, 0])?)),
+    ("parts of the rows", |a, _| {
+        let parts = a.dynamic_partition(&indices(a, &[2], &[1, 0])?, 3)?;
+        concat(&[&parts[1], &parts[0]], 0)
+    }),
     ("scatter", |a, _| indices(a, &[2, 1], &[3, 1])?.scatter_nd(a, [4, 3])),
     ("add at positions", |a, b| a.tensor_scatter_add(&indices(a, &[2, 1], &[1, 1])?, b)),
     ("put at positions", |a, b| a.tensor_scatter_update(&indices(a, &[2, 1], &[1, 0])?, b)),
