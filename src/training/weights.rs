@@ -4,31 +4,64 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::SavedVariable;
-use crate::graph::Variable;
+use crate::graph::{Graph, GraphError, Output, Replica, Target, Variable};
 use crate::runtime::Result;
 use crate::tensor::Tensor;
 
 use super::checkpoints::part_as_slice;
 use super::session::Session;
 
+/// How the trainable variables are read at the end of a training.
+pub(super) struct LastReads {
+    /// By name; the parts of one are in their order.
+    weights: Vec<(Variable, Output)>,
+    /// Reads of all variables behind a fence: the read fails if a task that holds any is lost, since
+    /// a worker whose step needs that one can't end it.
+    others: Vec<Target>,
+}
+
+impl LastReads {
+    /// Those of `graph`. Where workers may be amid a step when the chief ends, whose update is
+    /// counted, the reads come after these steps: behind a fence, which the chief's leave lifts.
+    pub(super) fn of(graph: &Graph) -> std::result::Result<Self, GraphError> {
+        let mut variables = graph.trainable_variables();
+        variables.sort_by_cached_key(place);
+        let has_late_updates = |replica: &Replica| {
+            replica.workers > 1
+                && !replica.mode.needs().is_barrier()
+                && !graph.has_updates_without_chief()
+        };
+        let Some(replica) = graph.shared_replica().filter(has_late_updates) else {
+            let read = |variable: Variable| (variable.clone(), variable.read());
+            let weights = variables.into_iter().map(read).collect();
+            return Ok(Self { weights, others: Vec::new() });
+        };
+        let fence = graph.fence(replica)?;
+        graph.with_control_dependencies(&[&fence], |graph| {
+            let read = |variable: Variable| (variable.clone(), variable.read_again());
+            let weights = variables.into_iter().map(read).collect();
+            let all = graph.initializers().into_iter();
+            let others = all.map(|(variable, _)| variable.read_again().target()).collect();
+            Ok(Self { weights, others })
+        })
+    }
+
+    /// Reads them in `session`. None if only shapes are computed.
+    pub(super) async fn read(&self, session: &Session) -> Result<Option<Weights>> {
+        let reads = self.weights.iter().map(|(_, read)| read);
+        let run = reads.fold(session.run(), |run, read| run.fetch(read));
+        let fetched = self.others.iter().fold(run, |run, read| run.target(read)).await?;
+        let variables = self.weights.iter().map(|(variable, _)| variable.clone());
+        let values = (0..self.weights.len()).map(|index| fetched[index].clone());
+        let read: Vec<(Variable, Tensor)> = variables.zip(values).collect();
+        Ok((!read.iter().any(|(_, value)| value.is_hollow())).then_some(Weights(read)))
+    }
+}
+
 /// The trainable variables with their values, by name; the parts of one are in their order.
 pub(super) struct Weights(Vec<(Variable, Tensor)>);
 
 impl Weights {
-    /// Reads those of `session`. None if only shapes are computed.
-    pub(super) async fn read(session: &Session) -> Result<Option<Self>> {
-        let mut variables = session.graph().trainable_variables();
-        variables.sort_by_cached_key(place);
-        let mut run = session.run();
-        for variable in &variables {
-            run = run.fetch(&variable.read());
-        }
-        let fetched = run.await?;
-        let values = (0..variables.len()).map(|index| fetched[index].clone());
-        let read: Vec<(Variable, Tensor)> = variables.into_iter().zip(values).collect();
-        Ok((!read.iter().any(|(_, value)| value.is_hollow())).then_some(Self(read)))
-    }
-
     /// A hash of all, by name. It is the same whether a variable is whole or in shards.
     pub(super) fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();
