@@ -3,20 +3,21 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::graph::{
-    Attributes, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, KernelKind, Known,
-    NewOperation, Op, OpDef, Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
+    Attributes, Backprop, ComputeError, Cost, Defined, Graph, GraphError, GraphProblem, KernelKind,
+    Known, NewOperation, Op, OpDef, Output, OutputTypes, Outputs, RandomLaw, TensorType, one,
 };
 use crate::kernels::{random, written};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// Random values (f32) that depend on the two seeds alone, and not on the device. Of `(counter)`,
-/// an i64 scalar, each number has values of its own.
+/// an i64 scalar, each number has values of its own. Where the shape is not known before the step,
+/// a value that has it is the first input: `(like)` or `(like, counter)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Random {
     /// Their distribution.
     pub law: RandomLaw,
-    /// The shape.
-    pub shape: Shape,
+    /// The shape, as far as it is known when the graph is built.
+    pub shape: PartialShape,
     /// The graph's seed, and the operation's own.
     pub seeds: (u64, u64),
     /// The position of the first one in the sequence of these seeds: a part of a larger value can
@@ -31,7 +32,7 @@ pub(super) fn kinds() -> Vec<Defined> {
         RandomLaw::Normal { mean: 0.0, deviation: 0.0 },
         RandomLaw::TruncatedNormal { mean: 0.0, deviation: 0.0 },
     ]
-    .map(|law| Defined::from(Random { law, shape: Shape::SCALAR, seeds: (0, 0), offset: 0 }))
+    .map(|law| Defined::from(Random { law, shape: Shape::SCALAR.into(), seeds: (0, 0), offset: 0 }))
     .into()
 }
 
@@ -60,7 +61,7 @@ impl OpDef for Random {
         };
         Self {
             law,
-            shape: given.shape("shape", self.shape),
+            shape: given.dims("shape", self.shape),
             seeds: (given.seed("graph_seed", self.seeds.0), given.seed("seed", self.seeds.1)),
             offset: given.size("offset", self.offset),
         }
@@ -68,13 +69,21 @@ impl OpDef for Random {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        match inputs {
-            [] => Ok(one(DType::F32, self.shape)),
-            [counter] if *counter == TensorType::new(DType::I64, Shape::SCALAR) => {
-                Ok(one(DType::F32, self.shape))
-            }
-            _ => Err(GraphProblem::needs("nothing, or an i64 scalar that counts", inputs)),
+        let (like, counter) = self.inputs(inputs);
+        let shape = match like {
+            Some(like) => self.shape.merge(&like.shape),
+            None => self.shape.known().map(|_| self.shape),
+        };
+        let is_counter = |x: &TensorType| *x == TensorType::new(DType::I64, Shape::SCALAR);
+        match (shape, counter) {
+            (Some(shape), [] | [_]) if counter.iter().all(is_counter) => Ok(one(DType::F32, shape)),
+            _ => Err(GraphProblem::needs(&self.needs(), inputs)),
         }
+    }
+
+    /// None: what is drawn depends on the shape of `like` alone.
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        Ok(vec![None; of.inputs()])
     }
 
     fn cost(&self, _: &[Known], outputs: &[Known]) -> Cost {
@@ -88,14 +97,36 @@ impl OpDef for Random {
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         let (seed, operation) = self.seeds;
         let key = random::Key { seed, operation, offset: self.offset };
-        let key = inputs.first().map_or(key, |counter| key.at(counter.slice::<i64>()[0]));
-        Ok(written(self.shape, |out| match self.law {
+        let (like, counter) = self.inputs(inputs);
+        let key = counter.first().map_or(key, |counter| key.at(counter.slice::<i64>()[0]));
+        let shape = like.map_or_else(|| self.shape.known(), |like| Some(like.shape()));
+        let shape = shape.expect("an operation runs once its types are inferred");
+        Ok(written(shape, |out| match self.law {
             RandomLaw::Uniform { low, high } => random::uniform(key, low, high, out),
             RandomLaw::Normal { mean, deviation } => random::normal(key, mean, deviation, out),
             RandomLaw::TruncatedNormal { mean, deviation } => {
                 random::truncated_normal(key, mean, deviation, out);
             }
         }))
+    }
+}
+
+impl Random {
+    /// The value that has the shape, if one is needed, and the other inputs.
+    fn inputs<'a, T>(&self, inputs: &'a [T]) -> (Option<&'a T>, &'a [T]) {
+        match inputs.split_first() {
+            Some((like, counter)) if self.shape.known().is_none() => (Some(like), counter),
+            _ => (None, inputs),
+        }
+    }
+
+    /// All inputs in words.
+    fn needs(&self) -> String {
+        let counter = "an i64 scalar that counts";
+        match self.shape.known() {
+            Some(_) => format!("nothing, or {counter}"),
+            None => format!("a value of the shape {}, and perhaps {counter}", self.shape),
+        }
     }
 }
 
@@ -146,7 +177,7 @@ impl Graph {
         offset: usize,
     ) -> Op {
         let seeds = (self.random_seed(), xxh3_64(purpose.as_bytes()));
-        Random { law, shape, seeds, offset }.into()
+        Random { law, shape: shape.into(), seeds, offset }.into()
     }
 }
 
@@ -179,6 +210,51 @@ mod tests {
         for (i, values) in all.iter().enumerate() {
             assert!(!all[..i].contains(values), "{i}: {values:?}");
         }
+    }
+
+    /// The operation whose values are as many as a batch of unknown size has rows of 3.
+    fn of_the_batch() -> Random {
+        Random { law: LAW, shape: [None, Some(3)].into(), seeds: (7, 8), offset: 0 }
+    }
+
+    #[test]
+    fn a_shape_of_the_step_is_that_of_the_value_that_has_it_and_draws_what_a_known_one_does() {
+        let count = Tensor::scalar(5i64);
+        let fixed = Random { shape: [4, 3].into(), ..of_the_batch() };
+        for like in [Tensor::full([4, 3], 9i64), Tensor::full([4, 3], false)] {
+            let drawn = of_the_batch().compute(&[&like, &count]).unwrap();
+            assert_eq!(drawn, fixed.compute(&[&count]).unwrap());
+            let always = of_the_batch().compute(&[&like]).unwrap();
+            assert_eq!(always, fixed.compute(&[]).unwrap());
+        }
+        let none = of_the_batch().compute(&[&Tensor::full([0, 3], 1f32)]).unwrap();
+        assert_eq!(none[0].shape(), Shape::new(&[0, 3]));
+    }
+
+    #[test]
+    fn a_value_without_the_shape_of_the_step_is_refused_with_the_shape_that_it_lacks() {
+        let of = |dims: &[usize]| TensorType::new(DType::F32, Shape::new(dims));
+        let counter = TensorType::new(DType::I64, Shape::SCALAR);
+        let inferred = of_the_batch().infer(&[of(&[4, 3]), counter]).unwrap();
+        assert_eq!(inferred[0], of(&[4, 3]));
+        let wrong: [&[TensorType]; 5] =
+            [&[], &[of(&[4])], &[of(&[4, 2])], &[counter], &[of(&[4, 3]), of(&[])]];
+        for inputs in wrong {
+            let refused = of_the_batch().infer(inputs).unwrap_err().to_string();
+            assert!(refused.contains("a value of the shape [?,3]"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn no_gradient_passes_what_is_drawn_to_the_value_that_has_its_shape() {
+        let g = Graph::new();
+        let x = g.placeholder("x", DType::F32, [None, Some(3)]).unwrap();
+        let drawn = x.with(&[], of_the_batch()).unwrap();
+        let by = crate::graph::gradients(&(&x + &drawn).sum(), std::slice::from_ref(&x));
+        let by = by.unwrap().remove(0).expect("the sum depends on x");
+        assert_eq!(by.tensor_type(), x.tensor_type());
+        let by = crate::graph::gradients(&drawn.sum(), std::slice::from_ref(&x)).unwrap();
+        assert!(by[0].is_none(), "what is drawn does not depend on the elements of x");
     }
 
     #[test]

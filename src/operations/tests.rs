@@ -25,7 +25,7 @@ fn has_a_tensor(op: &Defined) -> bool {
 }
 
 /// Operations with other attributes than those of the table.
-fn with_attributes() -> [Defined; 13] {
+fn with_attributes() -> [Defined; 14] {
     let padding = Padding::Explicit([[1, 0], [2, 300]]);
     let sliding = Sliding { strides: [2, 1], dilations: [1, 3], padding };
     let convolution = Convolution { sliding, channels: Channels::Each };
@@ -43,6 +43,13 @@ fn with_attributes() -> [Defined; 13] {
             shape: [3, 4].into(),
             seeds: (7, 1 << 63),
             offset: 12,
+        }
+        .into(),
+        Random {
+            law: RandomLaw::Uniform { low: 0.0, high: 1.0 },
+            shape: [None, Some(4)].into(),
+            seeds: (7, 8),
+            offset: 0,
         }
         .into(),
         Window::InputGradient(convolution, Some([28, 28])).into(),

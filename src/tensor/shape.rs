@@ -155,8 +155,11 @@ impl PartialShape {
 
     /// The shape, if every dimension is known.
     pub fn known(&self) -> Option<Shape> {
-        let dims: Option<Vec<usize>> = self.dims().iter().copied().collect();
-        dims.map(|dims| Shape::new(&dims))
+        let mut known = [0; MAX_RANK];
+        for (known, dim) in known.iter_mut().zip(self.dims()) {
+            *known = (*dim)?;
+        }
+        Some(Shape::new(&known[..self.rank()]))
     }
 
     /// Whether a tensor of `shape` can travel along an edge of this shape.

@@ -12,7 +12,7 @@ use crate::import::value::Value;
 use crate::operations::{Array, Change, Cumprod, Dynamic, MAX_PARTS, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
-pub(super) use filled::{like, sums_of_the_step, zeros};
+pub(super) use filled::{extent, like, sums_of_the_step, zeros};
 
 /// The most entries of a list of sizes whose values only the step knows. Slices of TensorFlow have
 /// no more.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::array::extent;
 use super::{Importer, Node, NodeProblem, Translate};
 use crate::graph::{Op, Output, RandomLaw};
-use crate::import::tensor::known_shape;
 use crate::import::wire::{AttrValue, Value as Attribute};
 use crate::operations::{Binary, Random};
 use crate::tensor::{DType, Tensor};
@@ -43,7 +43,7 @@ fn law(kind: &str) -> Option<RandomLaw> {
 /// are a variable's first ones, by the global step.
 fn random(law: RandomLaw) -> Translate {
     Box::new(move |importer, node| {
-        let shape = known_shape(&node.ints(0)?)?;
+        let (shape, like) = extent(importer, node, 0)?;
         if node.def.dtype("dtype")? != DType::F32 {
             return Err(NodeProblem::unsupported("random values are f32 here"));
         }
@@ -51,7 +51,8 @@ fn random(law: RandomLaw) -> Translate {
         let purpose = format!("{}{}:{seed}:{seed2}", importer.draws.path, node.def.name);
         let seeds = (importer.graph.random_seed(), xxh3_64(purpose.as_bytes()));
         let counter = importer.counter_of(node)?;
-        importer.emit(node, Random { law, shape, seeds, offset: 0 }, counter.as_slice())
+        let inputs: Vec<Output> = like.into_iter().chain(counter).collect();
+        importer.emit(node, Random { law, shape, seeds, offset: 0 }, &inputs)
     })
 }
 

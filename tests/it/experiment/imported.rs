@@ -90,6 +90,48 @@ fn launched_it_trains_in_processes_of_its_own() {
     assert!(result["runs"][0]["global_steps"].as_u64().unwrap() >= 40, "{}", said.out);
 }
 
+/// The scenario's runs with a graph that TensorFlow wrote with dropout, of batches of unknown size.
+fn with_dropout() -> Experiment {
+    let graph = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/graphdefs/dropout_training.pb");
+    let experiment = Experiment::load(SCENARIO).unwrap();
+    experiment.set(&format!("program.graph_def='{graph}'")).unwrap()
+}
+
+#[test]
+fn a_graph_with_dropout_learns_the_digits_and_a_run_repeats_to_the_last_bit() {
+    let report = with_dropout().simulate(train).unwrap();
+    let again = with_dropout().simulate(train).unwrap();
+    for name in ["its own operation", "async", "sync"] {
+        let (run, again) = (report.run(name).unwrap(), again.run(name).unwrap());
+        assert!(run.test_accuracy.unwrap() >= 0.93, "{name}: {:?}", run.test_accuracy);
+        assert_eq!(run.weights_digest, again.weights_digest, "{name}");
+    }
+}
+
+#[test]
+fn dropout_over_quic_draws_what_it_draws_in_the_simulation() {
+    let trial = |seed: u64| {
+        let changes =
+            ["cluster.worker=2".to_owned(), "stop.steps=30".to_owned(), format!("seed={seed}")];
+        let set = |experiment: Experiment, change: &String| experiment.set(change).unwrap();
+        changes.iter().fold(with_dropout(), set).trials().unwrap().remove(2)
+    };
+    let ending = deployed(&trial(7), train).ending;
+    assert_eq!(ending.unwrap().weights_digest, Some(weights(&trial(7))));
+    assert_ne!(weights(&trial(7)), weights(&trial(8)));
+}
+
+#[test]
+fn dropout_takes_the_same_time_where_only_shapes_are_computed() {
+    let seconds = |numerics: &str| {
+        let experiment = with_dropout().set("stop={ steps = 20 }").unwrap();
+        let experiment = experiment.set(&format!("compute.numerics='{numerics}'")).unwrap();
+        let experiment = experiment.unset("program.accuracy").unwrap().only("sync");
+        experiment.simulate(train).unwrap().run("sync").unwrap().seconds
+    };
+    assert_eq!(seconds("real"), seconds("shapes"));
+}
+
 /// A trainer of one's own, of which the graph is TensorFlow's.
 async fn trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {

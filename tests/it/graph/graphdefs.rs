@@ -2,6 +2,7 @@
 //! `tests/graphdefs`).
 
 mod draws;
+mod dropout;
 mod exported;
 mod random;
 

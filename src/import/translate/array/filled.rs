@@ -97,6 +97,27 @@ pub(in crate::import::translate) fn like(
     }
 }
 
+/// The shape that input `i` says; and a value that has it, if only the step knows it.
+pub(in crate::import::translate) fn extent(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    i: usize,
+) -> Result<(PartialShape, Option<Output>), NodeProblem> {
+    if let Ok(dims) = node.ints(i) {
+        return Ok((known_shape(&dims)?.into(), None));
+    }
+    if let Some(like) = node.known(i).ok().and_then(|shape| shape.like.clone()) {
+        return Ok((like.tensor_type().shape, Some(like)));
+    }
+    let shape = PartialShape::checked(&sizes_known(node, i)?);
+    let shape = shape.ok_or(NodeProblem::NotConstant { input: i })?;
+    // Truth values are the smallest, and have numbers even where floats have none.
+    let one = importer.helper(node, "like", Op::Const(Tensor::scalar(false)), &[])?;
+    let spread = Dynamic { change: Change::BroadcastTo, shape };
+    let like = importer.helper(node, "like", spread, &[&one, &importer.input(node, i)?])?;
+    Ok((shape, Some(like)))
+}
+
 /// Repeats `x` to the shape of `like`, by adding it to zeros of that shape.
 pub(super) fn spread_like(
     importer: &mut Importer<'_>,
