@@ -211,6 +211,11 @@ impl<'a> Def<'a> {
         }
     }
 
+    /// Whether the attribute is a shape of known rank.
+    pub(super) fn declares_rank(&self, name: &str) -> bool {
+        matches!(self.value(name), Some(Attribute::Shape(shape)) if !shape.unknown_rank)
+    }
+
     /// The texts of a tensor of texts, in one; `None` if it is of another type.
     pub(super) fn text_of_tensor(&self, name: &str) -> Option<String> {
         match self.value(name) {

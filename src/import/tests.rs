@@ -3,6 +3,7 @@
 
 mod computed;
 mod crafted;
+mod defaults;
 mod hostile;
 mod steps;
 

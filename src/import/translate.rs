@@ -341,6 +341,9 @@ impl<'a> Importer<'a> {
     fn computed(&self, node: &Node<'_>) -> Option<Tensor> {
         /// The most elements that are computed.
         const MOST: usize = 16;
+        if node.def.op == "PlaceholderWithDefault" {
+            return None; // a step may feed another value
+        }
         let id = self.operations.get(&node.def.name)?;
         let constants: Vec<&Tensor> =
             node.inputs.iter().map(|input| input.constant.as_ref()).collect::<Option<_>>()?;

@@ -65,7 +65,8 @@ impl Extent {
 /// Whether [`Extent::of_graph`] leaves the outputs of `op` out.
 fn is_left_out(op: &Op) -> bool {
     let in_place = ["Relu", "Relu6", "BiasAdd", "Add", "AddN"];
-    let same_values = ["Identity", "StopGradient", "Reshape", "ExpandDims", "Squeeze"];
+    let same_values =
+        ["Identity", "StopGradient", "PlaceholderWithDefault", "Reshape", "ExpandDims", "Squeeze"];
     let kind = op.kind();
     kind == "Placeholder" || in_place.contains(&kind) || same_values.contains(&kind)
 }

@@ -1,13 +1,15 @@
-//! Operations that hand a value on and look at it: checks, prints, and the end of a gradient.
+//! Operations that hand a value on and look at it: checks, prints, the end of a gradient, and the
+//! default of an input.
 
 use smallvec::smallvec;
 
+use super::Array;
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known,
-    NewOperation, OpDef, Output, OutputTypes, Outputs, Target, TensorType, bytes,
+    NewOperation, OpDef, Output, OutputTypes, Outputs, Target, TensorType, bytes, one,
 };
 use crate::say::say;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// A look at a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,12 @@ pub enum Guard {
     /// `(x)`: the same, whose gradient is told by a program that made the graph, and not by the
     /// graph (TensorFlow `tf.custom_gradient`): asking for it is an error.
     CustomGradient,
+    /// `(default)`: the same, unless another value of this shape is fed (TensorFlow
+    /// `tf.placeholder_with_default`).
+    PlaceholderWithDefault {
+        /// The shape that the default and what is fed must have, as far as it is known.
+        shape: PartialShape,
+    },
 }
 
 /// One of each kind.
@@ -43,6 +51,7 @@ pub(super) fn kinds() -> Vec<Defined> {
         Guard::Assert { message: message() },
         Guard::Print { message: message() },
         Guard::CustomGradient,
+        Guard::PlaceholderWithDefault { shape: Shape::SCALAR.into() },
     ]
     .map(Defined::from)
     .into()
@@ -56,6 +65,7 @@ impl OpDef for Guard {
             Self::Assert { .. } => "Assert",
             Self::Print { .. } => "Print",
             Self::CustomGradient => "CustomGradient",
+            Self::PlaceholderWithDefault { .. } => "PlaceholderWithDefault",
         }
     }
 
@@ -67,6 +77,9 @@ impl OpDef for Guard {
             Self::Assert { message } => Self::Assert { message: text(message) },
             Self::Print { message } => Self::Print { message: text(message) },
             Self::CustomGradient => Self::CustomGradient,
+            Self::PlaceholderWithDefault { shape } => {
+                Self::PlaceholderWithDefault { shape: given.dims("shape", *shape) }
+            }
         }
         .into()
     }
@@ -80,6 +93,12 @@ impl OpDef for Guard {
             (Self::CheckNumerics { .. }, _) => Err(GraphProblem::needs("one f32 or f64", inputs)),
             (Self::Assert { .. }, [condition]) if condition.dtype == DType::Bool => Ok(smallvec![]),
             (Self::Assert { .. }, _) => Err(GraphProblem::needs("one bool", inputs)),
+            (Self::PlaceholderWithDefault { shape }, [x]) if shape.merge(&x.shape).is_some() => {
+                Ok(one(x.dtype, *shape))
+            }
+            (Self::PlaceholderWithDefault { shape }, _) => {
+                Err(GraphProblem::needs(&format!("a default of the shape {shape}"), inputs))
+            }
             _ => Err(GraphProblem::needs("another number of inputs", inputs)),
         }
     }
@@ -94,6 +113,13 @@ impl OpDef for Guard {
                 gradients[0] = Some(checked);
             }
             Self::Print { .. } => gradients[0] = Some(of.only_arrived()?),
+            Self::PlaceholderWithDefault { .. } => {
+                let (dy, default) = (of.only_arrived()?, of.input(0));
+                gradients[0] = Some(match dy.tensor_type() == default.tensor_type() {
+                    true => dy,
+                    false => dy.with(&[&default], Array::ReshapeLike)?,
+                });
+            }
             Self::CustomGradient => return Err(of.no_gradient()),
         }
         Ok(gradients)
@@ -101,7 +127,9 @@ impl OpDef for Guard {
 
     fn cost(&self, inputs: &[Known], _: &[Known]) -> Cost {
         match self {
-            Self::StopGradient | Self::CustomGradient => Cost::default(),
+            Self::StopGradient | Self::CustomGradient | Self::PlaceholderWithDefault { .. } => {
+                Cost::default()
+            }
             _ => Cost::moved(bytes(inputs)),
         }
     }
@@ -109,7 +137,7 @@ impl OpDef for Guard {
     fn compute(&self, inputs: &[&Tensor]) -> Result<Outputs, ComputeError> {
         let x = inputs[0];
         match self {
-            Self::StopGradient | Self::CustomGradient => {}
+            Self::StopGradient | Self::CustomGradient | Self::PlaceholderWithDefault { .. } => {}
             Self::CheckNumerics { message } => check_numerics(message, x)?,
             Self::Assert { message } if !x.slice::<bool>().iter().all(|holds| *holds) => {
                 return Err(ComputeError::new(format!("the assertion does not hold: {message}")));
@@ -121,6 +149,10 @@ impl OpDef for Guard {
             }
         }
         Ok(smallvec![x.clone()])
+    }
+
+    fn needs_values(&self) -> bool {
+        !matches!(self, Self::PlaceholderWithDefault { .. })
     }
 }
 

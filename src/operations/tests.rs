@@ -188,7 +188,8 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
         ListDiff Where SetDifference
         DynamicReshape DynamicBroadcastTo DynamicTile DynamicTileGrad DynamicSlice DynamicPad
         DynamicRange DynamicStridedSlice DynamicStridedSliceGrad
-        StopGradient CheckNumerics Assert Print CustomGradient If While WhileGrad
+        StopGradient CheckNumerics Assert Print CustomGradient PlaceholderWithDefault
+        If While WhileGrad
         ListSet ListSetGrad ListPush ListPop ListSum ListResize SyntheticForward SyntheticBackward",
     ),
     (

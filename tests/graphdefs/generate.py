@@ -233,9 +233,23 @@ def array():
     g.case("one_hot", lambda i: [tf.one_hot(i, 4), tf.one_hot(i, 4, 2.0, -1.0, axis=0)], ids)
     g.case("identities", lambda x: [tf.identity(x), tf.identity_n([x, x])[1]], a)
     g.case("placeholder_with_default", lambda x: x + tf1.placeholder_with_default(np.float32(3.0), []), a)
+    defaults(g)
     g.case("unique", lambda x: tf.unique(x), np.int32([3, 1, 3, 2, 1]))
     g.case("segment_sum", lambda x: tf.math.unsorted_segment_sum(x, ids, 4), a)
     g.write()
+
+
+def defaults(g):
+    """Inputs with defaults of fewer unknown sizes than are declared: as they are, and fed."""
+    with g.graph.as_default(), tf1.name_scope("defaults"):
+        x = tf1.placeholder_with_default(values(12, 2, 3), [None, 3], "x")
+        sizes = tf1.placeholder_with_default(np.int32([3, 2]), [None], "sizes")
+        w = tf.constant(values(13, 2, 3))
+        given = tf1.placeholder_with_default(w * 2, [None, None], "given")
+        gradient = tf1.gradients(tf.reduce_sum(given * given), [w])[0]
+        outputs = [x * 2, tf.shape(x), tf.reduce_sum(x, 0), tf.reduce_sum(sizes), gradient]
+    fed = {x: values(14, 4, 3), sizes: np.int32([2])}
+    g.steps("defaults", [({}, [], outputs), (fed, [], outputs), ({given: values(15, 1, 2)}, [], [given * 1.0])])
 
 
 DATA = values(11, 6, 3), np.int32([0, 1, 1, 0, 1, 0])

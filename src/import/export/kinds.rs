@@ -1,6 +1,6 @@
 //! Arithmetic, products, reductions, losses and windows.
 
-use super::{Attributes, Writer, Written, number};
+use super::{Attributes, Writer, Written, number, shape};
 use crate::graph::{Defined, Operation, Padding, Sliding};
 use crate::import::wire::{ListValue, Value};
 use crate::operations::{
@@ -117,6 +117,13 @@ impl Writer<'_> {
             Guard::CustomGradient => {
                 let is_custom = ("_gradient_op_type", text("CustomGradient"));
                 self.own(of, "Identity", inputs, vec![t, is_custom])
+            }
+            Guard::PlaceholderWithDefault { shape: dims } => {
+                let attributes = vec![
+                    ("dtype", Value::Type(number(self.type_of(of, 0).dtype))),
+                    ("shape", Value::Shape(shape(dims))),
+                ];
+                self.own(of, "PlaceholderWithDefault", inputs, attributes)
             }
             Guard::CheckNumerics { .. } | Guard::Assert { .. } | Guard::Print { .. } => None,
         }

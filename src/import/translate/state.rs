@@ -14,7 +14,7 @@ use crate::import::node::Def;
 use crate::import::order::{first_value, parse_input};
 use crate::import::value::Value;
 use crate::import::wire::{GraphDef, NodeDef};
-use crate::operations::Unary;
+use crate::operations::{Guard, Unary};
 use crate::tensor::{DType, Shape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -22,7 +22,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "Placeholder" => with_attributes(|def| {
             Ok(Op::Placeholder { dtype: def.dtype("dtype")?, shape: def.shape("shape")? })
         }),
-        "PlaceholderWithDefault" => Box::new(identity),
+        "PlaceholderWithDefault" => Box::new(with_default),
         "Const" => Box::new(constant),
         "Variable" | "VariableV2" | "VarHandleOp" => Box::new(variable),
         "ReadVariableOp" => Box::new(identity),
@@ -181,10 +181,19 @@ pub(super) fn identity(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         return Ok(importer.outputs_of(id).into_iter().take(1).collect());
     }
     let x = importer.input(node, 0)?;
-    let is_fed = node.def.op == "PlaceholderWithDefault";
-    let constant = node.value(0)?.constant.clone().filter(|_| !is_fed);
+    let constant = node.value(0)?.constant.clone();
     let values = importer.emit(node, Op::Identity, &[x])?;
     Ok(values.into_iter().map(|value| Value { constant: constant.clone(), ..value }).collect())
+}
+
+/// An input of the declared shape, or of the default's where none is declared.
+fn with_default(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let default = importer.input(node, 0)?;
+    let shape = match node.def.declares_rank("shape") {
+        true => node.def.shape("shape")?,
+        false => default.tensor_type().shape,
+    };
+    importer.emit(node, Guard::PlaceholderWithDefault { shape }, &[default])
 }
 
 /// A constant; a text has no operation, since only messages are made of texts.

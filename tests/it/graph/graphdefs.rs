@@ -1,6 +1,7 @@
 //! TensorFlow's graphs, imported and run, held to what TensorFlow computed for them (see
 //! `tests/graphdefs`).
 
+mod defaults;
 mod draws;
 mod dropout;
 mod exported;
