@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::candidate::{Measure, pairs};
-use super::text::{money, time};
+use super::text::{Unit, money, time};
 use super::{Candidate, Plan};
 use crate::report::estimate::Estimate;
 use crate::report::swept::{Swept, swept_name};
@@ -87,6 +87,7 @@ impl Plan {
             asked.extend(question.within.map(Asked::CheapestWithin));
             asked.extend(question.budget.map(Asked::FastestFor));
         }
+        let unit = Unit::of_all(candidates);
         let mut circumstances: Vec<Swept> = Vec::new();
         for given in candidates.iter().map(|candidate| self.given(candidate)) {
             if !circumstances.contains(&given) {
@@ -96,7 +97,7 @@ impl Plan {
         let answers = |given| {
             let alike: Vec<&Candidate> =
                 candidates.iter().filter(|one| self.given(one) == given).collect();
-            let answer = |asked: &Asked| self.answer(*asked, &given, &alike);
+            let answer = |asked: &Asked| self.answer(*asked, unit, &given, &alike);
             asked.iter().map(answer).collect::<Vec<_>>()
         };
         let all = circumstances.into_iter().flat_map(answers);
@@ -105,7 +106,7 @@ impl Plan {
     }
 
     /// The answer from `candidates`, for which the same is given.
-    fn answer(&self, asked: Asked, given: &Swept, candidates: &[&Candidate]) -> Answer {
+    fn answer(&self, asked: Asked, unit: Unit, given: &Swept, candidates: &[&Candidate]) -> Answer {
         let currency = self.question.currency.as_deref();
         let mut allowed: Vec<(f64, &Candidate)> = candidates
             .iter()
@@ -113,7 +114,9 @@ impl Plan {
             .filter_map(|candidate| Some((asked.estimate(candidate)?.mean, *candidate)))
             .collect();
         allowed.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let what = swept_name(&asked.render(currency.unwrap_or_default()), given);
+        let part = self.part().map(|part| format!(" of {part}")).unwrap_or_default();
+        let asked_in_words = asked.render(currency.unwrap_or_default()) + &part;
+        let what = swept_name(&asked_in_words, given);
         let given = given.clone();
         let Some(((_, best), others)) = allowed.split_first() else {
             let text = format!("{what}: none of these");
@@ -127,7 +130,7 @@ impl Plan {
             .filter(is_as_good)
             .map(|other| other.name.clone())
             .collect();
-        let mut text = format!("{what}: {}, {}", best.name, best.cost_in_words(currency));
+        let mut text = format!("{what}: {}, {}", best.name, best.cost_in_words(unit, currency));
         if !as_good.is_empty() {
             append!(text, "; the seeds can't tell it apart from `{}`", as_good.join("`, `"));
         }

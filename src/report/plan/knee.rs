@@ -30,6 +30,9 @@ pub struct Knee {
     pub as_good: Vec<serde_json::Value>,
     /// How many times as fast the best is.
     pub times: f64,
+    /// How many times as fast the knee is as the next lesser value; none if no lesser one has a
+    /// time.
+    pub gain: Option<f64>,
     /// Whether no greater value was tried, so that more may win more.
     pub is_last: bool,
     /// What limits the run at the knee.
@@ -38,8 +41,11 @@ pub struct Knee {
 
 impl Plan {
     /// The knees of `candidates`: one for each run and key that is a choice and has numbers for
-    /// values.
+    /// values. A plan that lacks points has none: they may be those where more still pays.
     pub fn knees(&self, candidates: &[Candidate]) -> Vec<Knee> {
+        if !self.is_complete() {
+            return Vec::new();
+        }
         let is_choice = |knee: &Knee| !self.question.given.contains(&knee.key);
         knees(candidates).into_iter().filter(is_choice).collect()
     }
@@ -89,6 +95,7 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
             best: best.settings[key].clone(),
             as_good: below.map(|(_, one)| one.settings[key].clone()).collect(),
             times: seconds / least,
+            gain: at.checked_sub(1).map(|before| curve[before].0 / seconds),
             is_last: size(knee) == most,
             limit: knee.limit.clone(),
         })
@@ -117,7 +124,7 @@ fn quantity(value: &serde_json::Value) -> Option<f64> {
 impl Knee {
     /// `sync, cluster.ps: beyond 8 little is won: the best, 16, is 1.02 times as fast; there, …`
     pub fn render(&self) -> String {
-        let Self { run, key, times, .. } = self;
+        let Self { run, key, times, gain, .. } = self;
         let (knee, best) = (value(&self.value), value(&self.best));
         let others: Vec<String> =
             self.others.iter().map(|(key, other)| format!("{key}={}", value(other))).collect();
@@ -126,7 +133,14 @@ impl Knee {
             false => format!(" (with {})", others.join(", ")),
         };
         let won = match (self.is_last, knee == best) {
-            (true, _) => format!("{knee} is the fastest, and more may win more"),
+            (true, _) => {
+                let gain = gain.map(|gain| format!(", {gain:.2} times as fast as the next lesser"));
+                format!(
+                    "{knee}, the largest tried, is the fastest{}: more may win more, so try \
+                     larger values",
+                    gain.unwrap_or_default()
+                )
+            }
             (false, true) => format!("beyond {knee} nothing is won"),
             (false, false) => {
                 format!(

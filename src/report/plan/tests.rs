@@ -57,7 +57,7 @@ fn the_best_is_the_fastest_the_cheapest_and_what_keeps_the_limits() {
         answers(&plan),
         [
             "fastest: sync (cluster.ps=8), 70.00 s, 9.00 USD",
-            "cheapest: sync (cluster.ps=1), 3.33 min, 1.00 USD",
+            "cheapest: sync (cluster.ps=1), 200.00 s, 1.00 USD",
             "cheapest within 100.00 s: sync (cluster.ps=2), 90.00 s, 4.00 USD",
             "fastest for 5.00 USD: sync (cluster.ps=4), 80.00 s, 5.00 USD",
         ]
@@ -76,13 +76,26 @@ fn a_limit_that_nothing_keeps_and_a_training_that_did_not_end_are_no_answers() {
 }
 
 #[test]
+fn all_times_of_a_plan_have_the_unit_of_the_fastest() {
+    let plan = plan(priced(), &[(864_000.0, 1.0, 1), (7_200.0, 4.0, 2), (60.0, 5.0, 4)]);
+    let times = |plan: &Plan| {
+        let rows = plan.rows(&plan.candidates());
+        rows[1..].iter().map(|row| row[1].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(times(&plan), ["864000.00 s", "7200.00 s", "60.00 s"]);
+    let slow = Plan { points: plan.points[..2].to_vec(), total: 2, ..plan };
+    assert_eq!(times(&slow), ["240.00 h", "2.00 h"]);
+    assert_eq!(answers(&slow)[1], "cheapest: sync (cluster.ps=1), 240.00 h, 1.00 USD");
+}
+
+#[test]
 fn each_question_is_asked_for_each_value_of_what_is_given() {
     let question = Question { given: vec!["cluster.ps".to_owned()], ..Question::default() };
     let plan = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2)]);
     assert_eq!(
         answers(&plan),
         [
-            "fastest (cluster.ps=1): sync (cluster.ps=1), 3.33 min",
+            "fastest (cluster.ps=1): sync (cluster.ps=1), 200.00 s",
             "fastest (cluster.ps=2): sync (cluster.ps=2), 90.00 s",
         ]
     );
@@ -141,7 +154,7 @@ fn a_knee_names_the_lesser_values_that_seeds_cant_tell_from_the_best() {
     let plan = of_seeds(&[(1, [9.0, 9.1, 9.2]), (2, [1.0, 1.5, 1.3]), (4, [1.0, 1.2, 1.1])]);
     let knee = &plan.knees(&plan.candidates())[0];
     assert_eq!((&knee.value, &knee.as_good[..]), (&json!(4), &[json!(2)][..]));
-    let says = "4 is the fastest, and more may win more; the seeds can't tell 4 apart from 2";
+    let says = "more may win more, so try larger values; the seeds can't tell 4 apart from 2";
     assert!(knee.render().contains(says), "{}", knee.render());
 }
 
@@ -157,7 +170,8 @@ fn a_knee_is_the_first_value_that_is_all_but_as_fast_as_the_best() {
     assert_eq!(knee(&[100.0, 60.0, 41.2, 40.0]), little);
     let nothing = "sync, cluster.ps: beyond 2 nothing is won";
     assert_eq!(knee(&[100.0, 60.0, 61.0, 90.0]), nothing);
-    let more = "sync, cluster.ps: 8 is the fastest, and more may win more";
+    let more = "sync, cluster.ps: 8, the largest tried, is the fastest, 1.33 times as fast as the \
+                next lesser: more may win more, so try larger values";
     assert_eq!(knee(&[100.0, 60.0, 40.0, 30.0]), more);
 }
 
@@ -165,7 +179,7 @@ fn a_knee_is_the_first_value_that_is_all_but_as_fast_as_the_best() {
 fn a_knee_is_the_same_in_whatever_order_values_are_tried_and_knows_those_that_failed() {
     let mut plan = plan(Question::default(), &[(30.0, 1.0, 16), (60.0, 1.0, 4), (100.0, 1.0, 1)]);
     let knee = |plan: &Plan| plan.knees(&plan.candidates())[0].render();
-    assert_eq!(knee(&plan), "sync, cluster.ps: 16 is the fastest, and more may win more");
+    assert!(knee(&plan).starts_with("sync, cluster.ps: 16, the largest tried, is the fastest"));
     plan.points[0].seconds = None;
     assert_eq!(knee(&plan), "sync, cluster.ps: beyond 4 nothing is won");
 }
@@ -223,11 +237,14 @@ proptest! {
 }
 
 #[test]
-fn a_plan_with_points_missing_says_so_and_does_not_say_that_none_keeps_a_limit() {
+fn a_plan_with_points_missing_says_so_in_each_answer_and_not_where_more_stops_paying() {
     let question = Question { within: Some(10.0), ..priced() };
     let whole = plan(question, &[(200.0, 1.0, 1), (90.0, 4.0, 2)]);
     let part = Plan { total: 3, ..whole.clone() };
     assert_eq!((answers(&whole).len(), answers(&part).len()), (3, 2));
+    let fastest = "fastest of 2 of 3 points: sync (cluster.ps=2), 90.00 s, 4.00 USD";
+    assert_eq!(answers(&part)[0], fastest);
+    assert_eq!([&whole, &part].map(|plan| plan.knees(&plan.candidates()).len()), [1, 0]);
     let complete = |plan: &Plan| {
         let mut json = Vec::new();
         plan.write_json(&mut json).unwrap();

@@ -14,20 +14,38 @@ fn decimals(amount: f64) -> usize {
     decimals_of(amount).max(2)
 }
 
-/// A time in the unit that fits it.
-pub(super) fn time(seconds: f64) -> String {
-    let (size, unit) = unit_of(seconds);
-    let amount = seconds / size;
-    format!("{amount:.*} {unit}", decimals(amount))
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Unit {
+    seconds: f64,
+    name: &'static str,
 }
 
-fn unit_of(seconds: f64) -> (f64, &'static str) {
-    match seconds {
-        _ if seconds < 2.0 * MINUTE => (1.0, "s"),
-        _ if seconds < HOUR => (MINUTE, "min"),
-        _ if seconds < 2.0 * DAY => (HOUR, "h"),
-        _ => (DAY, "days"),
+impl Unit {
+    /// The one that fits a time.
+    fn of(seconds: f64) -> Self {
+        let (seconds, name) = match seconds {
+            _ if seconds < 2.0 * MINUTE => (1.0, "s"),
+            _ if seconds < HOUR => (MINUTE, "min"),
+            _ if seconds < 2.0 * DAY => (HOUR, "h"),
+            _ => (DAY, "days"),
+        };
+        Self { seconds, name }
     }
+
+    /// The one for the times of all `candidates`, so that they can be compared at a glance: that
+    /// of the fastest.
+    pub(super) fn of_all(candidates: &[Candidate]) -> Self {
+        let times = candidates.iter().filter_map(|one| Some(one.seconds?.mean));
+        Self::of(times.min_by(f64::total_cmp).unwrap_or(0.0))
+    }
+}
+
+/// A time in the unit that fits it.
+pub(super) fn time(seconds: f64) -> String {
+    let unit = Unit::of(seconds);
+    let amount = seconds / unit.seconds;
+    format!("{amount:.*} {}", decimals(amount), unit.name)
 }
 
 /// An amount of money.
@@ -54,12 +72,9 @@ impl Limit {
 
 impl Candidate {
     /// Its time; how many seeds finished if not all did.
-    fn time_in_words(&self) -> String {
+    fn time_in_words(&self, unit: Unit) -> String {
         match self.seconds {
-            Some(seconds) => {
-                let (size, unit) = unit_of(seconds.mean);
-                scaled(seconds, size, unit)
-            }
+            Some(seconds) => scaled(seconds, unit.seconds, unit.name),
             None if self.seeds == 1 => "not finished".to_owned(),
             None => format!("finished {} of {}", self.finished, self.seeds),
         }
@@ -70,12 +85,11 @@ impl Candidate {
     }
 
     /// Its time and, if there are prices, its price.
-    pub(super) fn cost_in_words(&self, currency: Option<&str>) -> String {
+    pub(super) fn cost_in_words(&self, unit: Unit, currency: Option<&str>) -> String {
+        let time = self.time_in_words(unit);
         match currency {
-            Some(currency) => {
-                format!("{}, {}", self.time_in_words(), self.price_in_words(currency))
-            }
-            None => self.time_in_words(),
+            Some(currency) => format!("{time}, {}", self.price_in_words(currency)),
+            None => time,
         }
     }
 }
@@ -115,16 +129,19 @@ impl Plan {
             (None, Some(target)) => format!("simulated trainings to an accuracy of {target}"),
             (None, None) => "simulated trainings".to_owned(),
         };
-        let points = match self.is_complete() {
-            true => String::new(),
-            false => format!("; not complete: {} of {} points", self.points.len(), self.total),
-        };
-        format!("{}: {what}{points}", self.scenario)
+        let part = self.part().map(|part| format!("; not complete: {part}"));
+        format!("{}: {what}{}", self.scenario, part.unwrap_or_default())
+    }
+
+    /// `6 of 24 points`, unless it has all.
+    pub(super) fn part(&self) -> Option<String> {
+        let part = || format!("{} of {} points", self.points.len(), self.total);
+        (!self.is_complete()).then(part)
     }
 
     /// The rows of the table; the first has the columns' names.
     pub(super) fn rows(&self, candidates: &[Candidate]) -> Vec<Vec<String>> {
-        let currency = self.question.currency.as_deref();
+        let (unit, currency) = (Unit::of_all(candidates), self.question.currency.as_deref());
         let header = ["run", "time"].into_iter().chain(currency.map(|_| "price"));
         let header = header.chain(["limited by"]).map(str::to_owned).collect();
         let row = |candidate: &Candidate| {
@@ -133,7 +150,8 @@ impl Plan {
                 .limit
                 .as_ref()
                 .map(|limit| format!("{}, {:.0} %", limit.who, 100.0 * limit.share));
-            let mut cells = vec![format!("{}{mark}", candidate.name), candidate.time_in_words()];
+            let name = format!("{}{mark}", candidate.name);
+            let mut cells = vec![name, candidate.time_in_words(unit)];
             cells.extend(currency.map(|currency| candidate.price_in_words(currency)));
             cells.push(limit.unwrap_or_else(|| "-".to_owned()));
             cells
