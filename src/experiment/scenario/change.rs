@@ -57,7 +57,7 @@ impl FromStr for Change {
     type Err = ChangeError;
 
     fn from_str(text: &str) -> Result<Self, ChangeError> {
-        let (path, value) = split(text)?;
+        let (path, value) = split(text, ChangeError::Unreadable)?;
         Ok(Self::new(path, value.trim()))
     }
 }
@@ -72,7 +72,7 @@ impl FromStr for Sweep {
     type Err = ChangeError;
 
     fn from_str(text: &str) -> Result<Self, ChangeError> {
-        let (path, values) = split(text)?;
+        let (path, values) = split(text, ChangeError::NoSweep)?;
         let values = split_at_commas(values);
         if values.iter().any(|value| value.is_empty()) {
             return Err(ChangeError::EmptyValue(text.to_owned()));
@@ -350,13 +350,17 @@ fn parsed(path: &str) -> Result<KeyPath, ChangeError> {
     KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))
 }
 
-fn split(text: &str) -> Result<(KeyPath, &str), ChangeError> {
+/// The path and what follows the `=`; without one, the error `unreadable` of the text.
+fn split(
+    text: &str,
+    unreadable: fn(String) -> ChangeError,
+) -> Result<(KeyPath, &str), ChangeError> {
     let mut quoted = false;
     let equals = text.find(|c| {
         quoted ^= c == '"';
         c == '=' && !quoted
     });
-    let equals = equals.ok_or_else(|| ChangeError::Unreadable(text.to_owned()))?;
+    let equals = equals.ok_or_else(|| unreadable(text.to_owned()))?;
     let (path, value) = text.split_at(equals);
     Ok((parsed(path)?, &value[1..]))
 }

@@ -57,6 +57,9 @@ pub enum ChangeError {
         "`{0}` is no `path=value`; write, for example, `network.latency=1ms` or `run.0.mode=async`"
     )]
     Unreadable(String),
+    /// A sweep is not written `path=a,b,c`.
+    #[error("`{0}` is no `path=a,b,c`; write, for example, `cluster.worker=4,8,16`")]
+    NoSweep(String),
     /// A value of a sweep is missing.
     #[error("`{0}` has an empty value; write `path=a,b,c`")]
     EmptyValue(String),

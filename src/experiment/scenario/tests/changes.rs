@@ -134,6 +134,11 @@ fn a_text_that_is_no_setting_or_sweep_is_refused_with_an_example() {
         assert_eq!(error, ChangeError::Unreadable(text.to_owned()));
         assert!(error.to_string().contains("write, for example, `network.latency=1ms`"), "{error}");
     }
+    for text in ["cluster.worker", "4,8"] {
+        let error = text.parse::<Sweep>().unwrap_err();
+        assert_eq!(error, ChangeError::NoSweep(text.to_owned()));
+        assert!(error.to_string().contains("for example, `cluster.worker=4,8,16`"), "{error}");
+    }
     for path in ["", "a..b"] {
         let error = format!("{path}=1").parse::<Change>().unwrap_err();
         assert_eq!(error, ChangeError::NoPath(path.to_owned()));
