@@ -36,6 +36,7 @@ mod peer_connection;
 mod priorities;
 mod rebirth;
 mod receiving;
+mod refusal;
 mod security;
 mod sending;
 mod settings;
@@ -55,9 +56,9 @@ pub(crate) use lanes::{SPREAD_ENVELOPE, lanes_of};
 pub(crate) use node::envelopes_delivered;
 pub(crate) use sending::LARGE_ENVELOPE;
 
-use hello::Close;
 use node::Node;
 use peer::Peer;
+use refusal::Close;
 
 pub use config::{QuicConfig, QuicError, QuicLimits, RunId};
 pub use socket::SocketBuffers;

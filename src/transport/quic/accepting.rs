@@ -1,5 +1,6 @@
 //! Connections that peers open: accepts or refuses them.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use rustls_pki_types::CertificateDer;
 
 use super::super::{ASKER, CLIENT, Payload};
 use super::handshakes::{Handshake, LONGEST_WAIT};
-use super::hello::{Close, Hello, Refusal, introduce, listen};
+use super::hello::{Hello, introduce, listen};
 use super::node::Node;
 use super::peer_connection::{PeerConnection, Side};
+use super::refusal::{Close, Refusal};
 use super::security::{asker_as_client, names};
 use super::settings::is_loopback;
 use super::{receiving, sending};
@@ -59,18 +61,25 @@ fn begin_handshakes<M: Payload>(node: &Rc<Node<M>>) {
 async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Handshake) {
     let admitted = tokio::time::timeout(node.silence, shake_hands(&node, incoming));
     if let Err(refusal) = admitted.await.unwrap_or(Err(Refusal::Silent)) {
-        node.note_other_run(&refusal);
-        let address = handshake.address();
-        let why = refusal.of_dialed(address);
-        node.note_untrusted(&refusal, address, &why);
-        match refusal.is_of_asker(&node.roster) {
-            // It hears of its mistake, which is none of the training's.
-            true => tracing::info!(task = %node.task, %address, why, "a question was refused"),
-            false => node.note_refusal(address.to_string(), why),
-        }
+        note_refusal(&node, &refusal, handshake.address());
     }
     drop(handshake);
     begin_handshakes(&node);
+}
+
+/// Notes why there is no connection with who dialed from `address`.
+fn note_refusal<M: Payload>(node: &Node<M>, refusal: &Refusal, address: IpAddr) {
+    if refusal.is_given_up() {
+        return tracing::debug!(task = %node.task, %address, %refusal, "no connection");
+    }
+    node.note_other_run(refusal);
+    let why = refusal.of_dialed(address);
+    node.note_untrusted(refusal, address, &why);
+    match refusal.is_of_asker(&node.roster) {
+        // It hears of its mistake, which is none of the training's.
+        true => tracing::info!(task = %node.task, %address, why, "a question was refused"),
+        false => node.note_refusal(address.to_string(), why),
+    }
 }
 
 async fn shake_hands<M: Payload>(node: &Rc<Node<M>>, incoming: Incoming) -> Result<(), Refusal> {

@@ -8,10 +8,11 @@ use quinn::{Connection, ConnectionError};
 
 use super::super::Payload;
 use super::super::certificates::task_domain;
-use super::hello::{Close, Refusal, introduce, listen};
+use super::hello::{introduce, listen};
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::{PeerConnection, Side};
+use super::refusal::{Close, Refusal};
 use super::settings::{FIRST_PATIENCE, is_loopback};
 use super::{mistaken, receiving, sending};
 
@@ -44,6 +45,10 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                         "no answer from {address} by UDP: does it run, is the port let through?"
                     );
                     peer.note_obstacle(why, None);
+                }
+                refusal if refusal.is_given_up() => {
+                    tracing::debug!(task = %node.task, peer = %peer.name, %refusal, "no connection");
+                    peer.note_obstacle("it ends, or begins only now".to_owned(), None);
                 }
                 refusal => {
                     if !peer.has_stopped() {

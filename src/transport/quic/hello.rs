@@ -1,77 +1,20 @@
-//! Introductions: the first messages on a connection, and the reasons to refuse it.
+//! Introductions: the first messages on a connection.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
+use quinn::{Connection, RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 
-use super::super::wire::{FrameDecoder, Kind, Outgoing, VERSION, WireError, WireLimits};
-use super::super::{ASKER, Refused};
+use super::super::wire::{FrameDecoder, Kind, Outgoing, WireError, WireLimits};
 use super::RunId;
-use super::mistaken;
 use super::priorities::open_small;
-use crate::cluster::{ClusterSpec, TaskName};
+use super::refusal::Refusal;
+use crate::cluster::TaskName;
 
 /// The greatest length of an introduction \[bytes\].
 const MAX_HELLO: usize = 4 << 10;
-
-/// The reason for closing a connection, as the other end is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Close {
-    /// The task stops.
-    Stopped,
-    /// The other end may not connect.
-    Refused,
-    /// A message was malformed.
-    Garbage,
-    /// The two tasks have lost each other, perhaps on another connection.
-    Lost,
-    /// The other end is of another training, or has other settings.
-    OtherRun,
-    /// A later incarnation of the other end has connected before.
-    Outlived,
-}
-
-impl Close {
-    pub(super) fn code(self) -> VarInt {
-        VarInt::from_u32(match self {
-            Self::Stopped => 0,
-            Self::Refused => 1,
-            Self::Garbage => 2,
-            Self::Lost => 3,
-            Self::OtherRun => 4,
-            Self::Outlived => 5,
-        })
-    }
-}
-
-/// A TLS alert that has ended a connection, and that a user can do something about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Alert {
-    NoCertificate,
-    /// The certificate is of an authority that the one who complains does not know.
-    OtherAuthority,
-    /// The certificate is another run's, has expired, or is of no use otherwise.
-    BadCertificate,
-    /// The ends have no protocol in common.
-    NoCommonProtocol,
-}
-
-impl Alert {
-    /// The alert of this number (RFC 8446, 6; RFC 7301, 3.2).
-    fn of(number: u64) -> Option<Self> {
-        match number {
-            116 => Some(Self::NoCertificate),
-            48 => Some(Self::OtherAuthority),
-            42..=51 => Some(Self::BadCertificate),
-            120 => Some(Self::NoCommonProtocol),
-            _ => None,
-        }
-    }
-}
 
 /// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,175 +44,6 @@ pub(super) struct LanePlace {
     pub(super) count: u16,
     /// Whether the one who opens it has dialed the link that it belongs to.
     pub(super) of_dialed: bool,
-}
-
-/// The reason why there is no connection to a peer.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
-    // Either end may print these two, so they name both.
-    #[error(
-        "{0} takes part in the training `{1}`, and {2} in `{3}`: give both the same scenario's \
-         name, or the same --run-name"
-    )]
-    Run(TaskName, String, TaskName, RunId),
-    #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
-    Setting(TaskName, String, TaskName, String),
-    #[error("it says that it is {0}, but its certificate has another name")]
-    Name(TaskName),
-    #[error(
-        "{address} is {found}, not {wanted}: mend the address, or the order of the addresses in \
-         --ps-hosts and --worker-hosts"
-    )]
-    OtherTask { address: String, found: TaskName, wanted: TaskName },
-    #[error(
-        "a later incarnation of {0} has connected; if this is the later one, its machine's clock \
-         is behind: set it, and start the task again"
-    )]
-    Outlived(TaskName),
-    #[error(
-        "somebody else looks with the same certificate; look again, or with that of another client"
-    )]
-    OtherLook,
-    #[error(
-        "{0} is neither a task of this cluster nor a client; issue it a certificate as `client:N`"
-    )]
-    Stranger(TaskName),
-    #[error("it does not answer")]
-    Silent,
-    #[error("it has no such lane, or not for this connection")]
-    NoSuchLane,
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    #[error("{}", explained(.0))]
-    Connection(#[from] ConnectionError),
-    #[error(transparent)]
-    Read(#[from] quinn::ReadError),
-    #[error(transparent)]
-    Write(#[from] quinn::WriteError),
-    #[error(transparent)]
-    Connect(#[from] quinn::ConnectError),
-    #[error("its address can't be found: {0}")]
-    Address(#[from] std::io::Error),
-    #[error("its host has no address")]
-    NoAddress,
-}
-
-impl Refusal {
-    /// The reason to give to the other end.
-    pub(super) fn close(&self) -> Close {
-        match self {
-            Self::Wire(_) => Close::Garbage,
-            Self::Run(..) | Self::Setting(..) => Close::OtherRun,
-            Self::Outlived(_) => Close::Outlived,
-            _ => Close::Refused,
-        }
-    }
-
-    /// Whether it is of one who only asks for the status of a task of `roster`, and has made a
-    /// mistake in that.
-    pub(super) fn is_of_asker(&self, roster: &ClusterSpec) -> bool {
-        match self {
-            Self::OtherLook => true,
-            Self::Run(sender, ..) | Self::Setting(sender, ..) => {
-                sender.job() == ASKER && !roster.contains(sender)
-            }
-            _ => false,
-        }
-    }
-
-    /// The reason in the words of the end that was dialed from `address`. Whoever dials may have
-    /// any certificate, know another authority than all tasks of the run, and take this task for
-    /// another: that this task's certificate is at fault does not follow.
-    pub(super) fn of_dialed(&self, address: IpAddr) -> String {
-        let Self::Connection(error @ ConnectionError::ConnectionClosed(_)) = self else {
-            return self.to_string();
-        };
-        if let Some(wanted) = mistaken::wanted(error) {
-            return format!(
-                "who dialed from {address} took this task for another ({wanted}): the address, or \
-                 the order of the addresses, is wrong there"
-            );
-        }
-        match alert(error) {
-            Some((_, Alert::OtherAuthority)) => format!(
-                "who dialed from {address} does not trust this run's authority: it, or this task, \
-                 has another run's certificates: {error}"
-            ),
-            _ => self.to_string(),
-        }
-    }
-
-    /// Whether one of the two does not trust the other's certificate. Who takes a task for another
-    /// trusts it.
-    pub(super) fn is_of_trust(&self) -> bool {
-        let Self::Connection(error) = self else { return false };
-        let is_of_certificate = matches!(
-            alert(error),
-            Some((_, Alert::NoCertificate | Alert::OtherAuthority | Alert::BadCertificate))
-        );
-        is_of_certificate && mistaken::wanted(error).is_none()
-    }
-
-    /// Why dialing again does not help, if it does not.
-    pub(super) fn refused(&self) -> Option<Refused> {
-        let closed = |error: &ConnectionError| {
-            let ConnectionError::ApplicationClosed(closed) = error else { return None };
-            let is_for = |close: Close| closed.error_code == close.code();
-            let outlived = is_for(Close::Outlived).then_some(Refused::Outlived);
-            outlived.or_else(|| is_for(Close::OtherRun).then_some(Refused::Run))
-        };
-        match self {
-            Self::Name(_) => Some(Refused::Certificate),
-            Self::Run(..) | Self::Setting(..) | Self::OtherTask { .. } => Some(Refused::Run),
-            Self::Connection(error) => match alert(error) {
-                Some((_, Alert::NoCommonProtocol)) => Some(Refused::Run),
-                Some(_) => Some(Refused::Certificate),
-                None => closed(error),
-            },
-            Self::Read(quinn::ReadError::ConnectionLost(error))
-            | Self::Write(quinn::WriteError::ConnectionLost(error)) => closed(error),
-            _ => None,
-        }
-    }
-}
-
-/// The end that TLS complains of, and the alert, if that has ended a connection.
-fn alert(error: &ConnectionError) -> Option<(&'static str, Alert)> {
-    /// The first of QUIC's error codes for TLS alerts (RFC 9001, 4.8).
-    const ALERTS: u64 = 0x100;
-    let (who, code) = match error {
-        ConnectionError::TransportError(error) => ("its", u64::from(error.code)),
-        ConnectionError::ConnectionClosed(closed) => ("this task's", u64::from(closed.error_code)),
-        _ => return None,
-    };
-    Some((who, Alert::of(code.checked_sub(ALERTS)?)?))
-}
-
-/// Explains why a connection has ended; for TLS errors, in words that help.
-fn explained(error: &ConnectionError) -> String {
-    let alert = alert(error);
-    let error = without_time_of_day(error.to_string());
-    match alert {
-        Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
-        Some((who, Alert::OtherAuthority | Alert::BadCertificate)) => {
-            format!("{who} certificate is not one of this run, or has expired: {error}")
-        }
-        Some((_, Alert::NoCommonProtocol)) => format!(
-            "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
-        ),
-        None => error,
-    }
-}
-
-/// The `text` of rustls without the current second, which it names where a certificate is not valid
-/// now: the same refusal is to have the same text each time, so that it is logged once.
-fn without_time_of_day(text: String) -> String {
-    const OPENING: &str = "verification time ";
-    const CLOSING: &str = " (UNIX), but ";
-    let Some((before, rest)) = text.split_once(OPENING) else { return text };
-    let Some((_, after)) = rest.split_once(CLOSING) else { return text };
-    let after = after.split_once(" (").map_or(after, |(after, _)| after);
-    format!("{before}{after} (seconds since 1970)")
 }
 
 /// Opens the stream of the small envelopes and introduces this task on it.
@@ -339,29 +113,4 @@ fn difference(
         None => format!("no {}", name.escape_debug()),
     };
     Some([told(its), told(own)])
-}
-
-#[cfg(test)]
-mod tests {
-    use rustls::CertificateError;
-    use rustls_pki_types::UnixTime;
-
-    use super::*;
-
-    #[test]
-    fn the_refusal_of_an_expired_certificate_has_the_same_text_at_each_attempt() {
-        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let told = |time, is_over| {
-            let (time, limit) = (at(time), at(2_000));
-            let error = match is_over {
-                true => CertificateError::ExpiredContext { time, not_after: limit },
-                false => CertificateError::NotValidYetContext { time, not_before: limit },
-            };
-            without_time_of_day(format!("invalid peer certificate: {error}"))
-        };
-        assert_eq!(told(2_001, true), told(2_002, true));
-        assert_eq!(told(1_001, false), told(1_002, false));
-        assert!(told(2_001, true).ends_with("is not valid after 2000 (seconds since 1970)"));
-        assert_eq!(without_time_of_day("closed".to_owned()), "closed");
-    }
 }

@@ -17,9 +17,10 @@ use tokio::sync::Notify;
 
 use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
-use super::hello::{Hello, Refusal};
+use super::hello::Hello;
 use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
+use super::refusal::Refusal;
 use super::security::roles;
 use super::settings::transport;
 use super::socket::SocketBuffers;
@@ -225,11 +226,7 @@ impl<M: Payload> Node<M> {
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
-            match &*why {
-                // This task has closed it: it ends.
-                "closed" => tracing::debug!(task = %self.task, who, why, "no connection"),
-                _ => tracing::warn!(task = %self.task, who, why, "no connection"),
-            }
+            tracing::warn!(task = %self.task, who, why, "no connection");
         }
     }
 

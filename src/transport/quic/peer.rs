@@ -11,9 +11,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::{ASKER, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
-use super::hello::{Close, Hello, Refusal};
+use super::hello::Hello;
 use super::node::Node;
 use super::peer_connection::{PeerConnection, Side};
+use super::refusal::{Close, Refusal};
 use crate::clock::Clock;
 use crate::cluster::TaskName;
 use crate::units::Time;

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use quinn::Connection;
 use tokio::sync::{Notify, Semaphore};
 
-use super::hello::Close;
 use super::lanes::of_link::LinkLanes;
+use super::refusal::Close;
 
 /// The side that has opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

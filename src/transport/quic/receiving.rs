@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 
 use super::super::wire::{Frame, FrameDecoder, Kind, WireError};
 use super::super::{Loss, Payload};
-use super::hello::{Close, Refusal};
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::PeerConnection;
+use super::refusal::{Close, Refusal};
 use super::silence;
 
 /// The most that is read at a time \[bytes\].

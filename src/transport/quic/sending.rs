@@ -8,12 +8,12 @@ use quinn::{Connection, SendStream, WriteError};
 
 use super::super::wire::{Kind, Outgoing, WireError};
 use super::super::{Loss, Messages, Payload};
-use super::hello::{Close, Refusal};
 use super::lanes;
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::PeerConnection;
 use super::priorities::open_large;
+use super::refusal::{Close, Refusal};
 
 /// The length above which an envelope has a stream of its own \[bytes\].
 pub(crate) const LARGE_ENVELOPE: usize = 64 << 10;

@@ -8,10 +8,10 @@
 use std::rc::Rc;
 
 use super::super::{BEATS, Loss, Payload};
-use super::hello::Close;
 use super::node::Node;
 use super::peer::Peer;
 use super::peer_connection::PeerConnection;
+use super::refusal::Close;
 
 /// Watches `link` until its end. A peer that says goodbye and stays is not waited for: what it
 /// keeps open would be without limit.

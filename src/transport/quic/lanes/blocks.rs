@@ -7,8 +7,8 @@ use bytes::Bytes;
 use quinn::{Connection, ReadExactError, RecvStream, SendStream, VarInt, WriteError};
 
 use super::super::super::wire::{Frame, FrameDecoder, Kind, Outgoing, WireError, WireLimits};
-use super::super::hello::Refusal;
 use super::super::priorities::open_large;
+use super::super::refusal::Refusal;
 
 /// The length of a block \[bytes\]: well below a stream's window, so that all streams are busy.
 pub(super) const BLOCK: usize = 256 << 10;

@@ -10,11 +10,12 @@ use tokio::task::JoinHandle;
 
 use super::super::super::Payload;
 use super::super::super::certificates::task_domain;
-use super::super::hello::{Close, Hello, LanePlace, Refusal, introduce, listen};
+use super::super::hello::{Hello, LanePlace, introduce, listen};
 use super::super::node::Node;
 use super::super::peer::Peer;
 use super::super::peer_connection::{PeerConnection, Side};
 use super::super::receiving::watch_lane;
+use super::super::refusal::{Close, Refusal};
 use super::super::settings::is_loopback;
 use super::of_link::Outbound;
 use super::{ATTEMPTS, MOST};

@@ -11,8 +11,9 @@ use tokio::time::sleep;
 
 use super::super::super::certificates::{Authority, task_domain};
 use super::super::super::{Inbox, Loss, Messages, PeerId, Transport};
-use super::super::hello::{Close, Hello, LanePlace, Refusal};
+use super::super::hello::{Hello, LanePlace};
 use super::super::peer_connection::Side;
+use super::super::refusal::{Close, Refusal};
 use super::super::{Quic, QuicConfig, RunId};
 use super::threads::LaneThread;
 use super::*;

@@ -10,7 +10,8 @@ use quinn::{Connection, Endpoint, EndpointConfig, Incoming, Runtime, ServerConfi
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::super::hello::{Hello, Refusal, listen};
+use super::super::hello::{Hello, listen};
+use super::super::refusal::Refusal;
 use super::super::settings::is_loopback;
 use super::super::socket::{CappedSocket, SocketBuffers, bind_everywhere};
 
