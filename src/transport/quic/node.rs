@@ -15,7 +15,7 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
 use tokio::sync::Notify;
 
-use super::super::{Identity, Inbox, Loss, Messages, Payload, PeerId};
+use super::super::{ASKER, Identity, Inbox, Loss, Messages, Payload, PeerId};
 use super::handshakes::{Handshakes, MOST_WAITING, Waiting};
 use super::hello::Hello;
 use super::lanes::threads::{LaneThreads, Servers};
@@ -222,11 +222,15 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Logs, once, a refusal by or of `who`, with its reason `why`.
+    /// Logs, once, a refusal by or of `who`, with its reason `why`. Who asks for a status is answered
+    /// with the reason.
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
-            tracing::warn!(task = %self.task, who, why, "no connection");
+            match self.task.job() {
+                ASKER => tracing::info!(task = %self.task, who, why, "no connection"),
+                _ => tracing::warn!(task = %self.task, who, why, "no connection"),
+            }
         }
     }
 

@@ -79,8 +79,8 @@ pub(super) enum Refusal {
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
     #[error(
-        "{address} is {found}, not {wanted}: mend the address, or the order of the addresses in \
-         --ps-hosts and --worker-hosts"
+        "{address} is {found}, not {wanted}: mend the address, the task's name, or the order of \
+         the addresses in the cluster"
     )]
     OtherTask { address: String, found: TaskName, wanted: TaskName },
     #[error(

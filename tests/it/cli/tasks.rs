@@ -177,7 +177,8 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     assert!(!after.contains("`another`"), "it was the asker's mistake: {after}");
     let said = status("worker:0", "tasks");
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{}", said.err);
-    assert!(said.err.contains(&format!("{ps} is ps:0, not worker:0")), "{}", said.err);
+    let mistake = format!("{ps} is ps:0, not worker:0");
+    assert_eq!(said.err.matches(&mistake).count(), 1, "{}", said.err);
     tasks.until_the_server_says("took this task for another (worker:0)");
     let after = status("ps:0", "tasks").out;
     assert!(!after.contains("this task's certificate"), "it is the right one: {after}");
