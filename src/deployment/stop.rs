@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::ExitCode;
+use super::{ExitCode, folder};
 use crate::deployment::DeploymentError;
 
 /// The time after a request at which the process is ended, if it still runs.
@@ -113,6 +113,7 @@ impl StopRequest {
                 tracing::debug!("asked to stop at the very end");
             }
             let code = timeout(LIMIT, requested.recv()).await.ok().flatten().unwrap_or(code);
+            folder::remove_all();
             std::process::exit(code as i32);
         };
         thread::Builder::new()

@@ -1,8 +1,11 @@
-//! Temporary folders: readable to their owner alone, removed at the end.
+//! Temporary folders: readable to their owner alone, removed at the end, also where the process is
+//! ended amid its work.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
 
 use tempfile::TempDir;
 
@@ -11,8 +14,27 @@ use crate::deployment::DeploymentError;
 /// The folder in which Linux shows a folder for each process.
 const PROCESSES: &str = "/proc";
 
+/// The folders of this process that are to go with it.
+static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn own() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    OWN.lock().expect("nobody panics while a folder is noted")
+}
+
 /// A folder that is removed when this value is dropped.
-pub(crate) struct Folder(TempDir);
+pub(crate) struct Folder {
+    folder: TempDir,
+    noted: Noted,
+}
+
+/// The note that a folder is this process's own, which is taken back when this is dropped.
+struct Noted(PathBuf);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        own().remove(&self.0);
+    }
+}
 
 impl Folder {
     /// A new folder in the system's folder for temporary files, closed to other users.
@@ -25,11 +47,14 @@ impl Folder {
         builder.prefix(&prefix).permissions(Permissions::from_mode(0o700));
         let place = std::env::temp_dir();
         let failed = DeploymentError::writing(place.display().to_string());
-        Ok(Self(builder.tempdir_in(&place).map_err(failed)?))
+        let folder = builder.tempdir_in(&place).map_err(failed)?;
+        let path = folder.path().to_owned();
+        own().insert(path.clone());
+        Ok(Self { folder, noted: Noted(path) })
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
     }
 
     /// Removes the folders beside it of the same `purpose` and owner whose processes are gone: one
@@ -52,9 +77,10 @@ impl Folder {
         }
     }
 
-    /// Keeps the folder, and returns its path.
+    /// Keeps the folder, unless [`remove_all`] is called, and returns its path.
     pub(crate) fn keep(self) -> PathBuf {
-        self.0.keep()
+        std::mem::forget(self.noted);
+        self.folder.keep()
     }
 }
 
@@ -75,8 +101,16 @@ fn realm() -> String {
     format!("{boot}.{namespace}")
 }
 
+/// Removes all folders of this process, which is ended at once and drops none.
+pub(crate) fn remove_all() {
+    for path in std::mem::take(&mut *own()) {
+        fs::remove_dir_all(path).ok(); // the other end of its work may remove it, too
+    }
+}
+
 /// Removes a folder with its contents.
 pub(crate) fn remove(path: &Path) {
+    own().remove(path);
     if let Err(error) = fs::remove_dir_all(path) {
         tracing::warn!(path = %path.display(), %error, "a folder stays behind");
     }

@@ -36,7 +36,7 @@ fn endless(mode: &str) -> String {
 struct Launch {
     child: OwnChild,
     scenario: String,
-    _temporary: TempDir,
+    temporary: TempDir,
 }
 
 impl Launch {
@@ -47,11 +47,7 @@ impl Launch {
         let temporary = temporary();
         command.env("TMPDIR", temporary.path());
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self {
-            child: OwnChild::spawn(command),
-            scenario: scenario.to_owned(),
-            _temporary: temporary,
-        }
+        Self { child: OwnChild::spawn(command), scenario: scenario.to_owned(), temporary }
     }
 
     /// Waits for its end; it fails the test where that does not come.

@@ -75,6 +75,26 @@ fn a_launch_that_is_asked_to_stop_as_it_starts_waits_for_no_task_that_has_stoppe
 }
 
 #[test]
+fn a_launch_that_is_asked_to_stop_twice_ends_at_once_and_leaves_no_temporary_files() {
+    let path = scenario("launch_stops_twice", &endless("'async'"));
+    let mut launch = Launch::start(&path, &[]);
+    launch.wait_for_tasks(5);
+    let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == "worker:1").unwrap();
+    send("STOP", victim); // so that the first request takes seconds
+    send("INT", launch.child.id());
+    thread::sleep(Duration::from_millis(500));
+    let began = Instant::now();
+    send("TERM", launch.child.id());
+    let said = launch.end();
+    assert!(began.elapsed() < Duration::from_secs(8), "it took {:?}", began.elapsed());
+    assert_eq!(said.code, 143, "{}", said.err);
+    let left: Vec<_> = fs::read_dir(launch.temporary.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    send("CONT", victim);
+    assert_nothing_stays(&path);
+}
+
+#[test]
 fn a_task_that_has_to_be_killed_after_it_was_asked_to_stop_has_a_line() {
     let path = scenario("launch_stops_overdue", &endless("'async'"));
     let mut launch = Launch::start(&path, &[]);
