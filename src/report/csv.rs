@@ -41,7 +41,7 @@ impl<W: Write> Steps<W> {
     }
 
     /// Appends the worker steps of the run called `run`. Times are in seconds since it began; a
-    /// loss that was not computed, and a compute time without kernels, are empty fields.
+    /// loss that was not computed, and a compute time that was not measured, are empty fields.
     pub fn append(
         &mut self,
         run: &str,

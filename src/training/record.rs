@@ -109,9 +109,11 @@ pub struct StepStats {
 }
 
 impl StepStats {
-    /// The length of [`StepStats::computed`]; none if no kernel ran, or it was stopped.
+    /// The length of [`StepStats::computed`]; none if no kernel ran, it was stopped, or its kernels
+    /// took no time: a replay runs those at once whose end is on no tape, and measures none of them.
     pub fn compute_time(&self) -> Option<Duration> {
-        self.computed.map(|(from, until)| until.since(from))
+        let (from, until) = self.computed?;
+        Some(until.since(from)).filter(|time| !time.is_zero())
     }
 
     /// The step, with its times on a clock that shows `ns` more.

@@ -66,15 +66,29 @@ pub enum LawsError {
         /// The names of the runs.
         runs: Vec<String>,
     },
+    /// No step has a compute time.
+    #[error(
+        "no step of {} has a compute time (`compute_s`), as where no worker runs kernels, and in a \
+         replay, which does not measure small ones; give the folder of the run that was recorded",
+        listed(.folders)
+    )]
+    NotMeasured {
+        /// The folders with the tables.
+        folders: Vec<PathBuf>,
+    },
     /// No worker has taken enough steps.
     #[error(
         "no worker of {} has computed {FEWEST} steps after the first ones; let the run take longer",
-        .folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
+        listed(.folders)
     )]
     TooFew {
         /// The folders with the tables.
         folders: Vec<PathBuf>,
     },
+}
+
+fn listed(folders: &[PathBuf]) -> String {
+    folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// The columns of `steps.csv` that are read.
@@ -112,6 +126,9 @@ pub fn step_laws(folders: &[PathBuf], run: Option<&str>) -> Result<Vec<StepLaw>,
             return Err(LawsError::SeveralRuns { runs: runs.into_iter().collect() });
         }
         _ => {}
+    }
+    if !times.is_empty() && times.values().all(Vec::is_empty) {
+        return Err(LawsError::NotMeasured { folders: folders.to_vec() });
     }
     let enough = times.into_iter().filter(|(_, times)| times.len() >= FEWEST);
     let laws: Vec<StepLaw> = enough.map(|(worker, times)| law_of(worker, times)).collect();
@@ -294,8 +311,13 @@ mod tests {
     /// What is said of a table with the steps of one worker in the run `async`, 40 that took a
     /// millisecond and one that took `last`.
     fn said_of(last: &str, run: Option<&str>) -> String {
+        said_of_times("0.001", last, run)
+    }
+
+    /// The same, of 40 steps that took `time`.
+    fn said_of_times(time: &str, last: &str, run: Option<&str>) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let times = std::iter::repeat_n("0.001", 40).chain([last]);
+        let times = std::iter::repeat_n(time, 40).chain([last]);
         let rows = times.enumerate().map(|(at, time)| format!("async,worker:0,{at},{time}\n"));
         let table = format!("run,worker,local_step,compute_s\n{}", rows.collect::<String>());
         std::fs::write(folder.path().join("steps.csv"), table).unwrap();
@@ -310,6 +332,15 @@ mod tests {
             let error = said_of(time, None);
             assert!(error.contains(&format!("steps.csv: row 41: compute_s = {time}")), "{error}");
         }
+    }
+
+    #[test]
+    fn steps_without_compute_times_as_those_of_a_replay_are_no_steps_that_are_too_few() {
+        for time in ["", "0"] {
+            let error = said_of_times(time, time, None);
+            assert!(error.contains("give the folder of the run that was recorded"), "{error}");
+        }
+        assert!(said_of_times("", "0.001", None).contains("let the run take longer"));
     }
 
     #[test]
