@@ -19,6 +19,14 @@ pub(super) enum Failure {
     /// The experiment gives no report.
     #[error("{0}")]
     Experiment(#[from] ExperimentError),
+    /// Several simulated runs failed alike.
+    #[error("runs `{}`: {error}", .runs.join("`, `"))]
+    Runs {
+        /// The names of the runs.
+        runs: Vec<String>,
+        /// The root cause.
+        error: Error,
+    },
     /// The program of this deployed task failed.
     #[error("run `{run}`: {error}")]
     Task {
@@ -119,6 +127,32 @@ impl Failure {
         matches!(self, Self::Experiment(ExperimentError::Run { .. }))
     }
 
+    /// `failures` with those as one that differ in nothing but the run, in the order of the first.
+    pub(super) fn together(failures: Vec<Self>) -> Vec<Self> {
+        let mut together: Vec<Self> = Vec::new();
+        for failure in failures {
+            let Self::Experiment(ExperimentError::Run { run, error }) = failure else {
+                together.push(failure);
+                continue;
+            };
+            let alike = together.iter_mut().find_map(|known| match known {
+                Self::Runs { runs, error: its } if *its == error => Some(runs),
+                _ => None,
+            });
+            match alike {
+                Some(runs) => runs.push(run),
+                None => together.push(Self::Runs { runs: vec![run], error }),
+            }
+        }
+        let alone = |failure| match failure {
+            Self::Runs { mut runs, error } if runs.len() == 1 => {
+                ExperimentError::Run { run: runs.remove(0), error }.into()
+            }
+            failure => failure,
+        };
+        together.into_iter().map(alone).collect()
+    }
+
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::NotSupported(_)
@@ -134,7 +168,7 @@ impl Failure {
             Self::Deployment(error) | Self::Experiment(ExperimentError::Deployment(error)) => {
                 error.exit_code()
             }
-            Self::Experiment(ExperimentError::Run { error, .. }) => {
+            Self::Runs { error, .. } | Self::Experiment(ExperimentError::Run { error, .. }) => {
                 ExitCode::of_simulation(error.code)
             }
             Self::Task { error, .. } => ExitCode::of_task(error.code),
@@ -202,6 +236,20 @@ fn of_checkpoint(error: &CheckpointError) -> ExitCode {
 mod tests {
     use super::*;
     use crate::runtime::Code;
+
+    #[test]
+    fn an_error_that_several_runs_have_is_told_once_with_their_names() {
+        let failed = |run: &str, code| {
+            Failure::from(ExperimentError::Run {
+                run: run.to_owned(),
+                error: Error::new(code, "x"),
+            })
+        };
+        let (mistaken, lost) = (Code::InvalidArgument, Code::Unavailable);
+        let all = vec![failed("a", mistaken), failed("b", lost), failed("c", mistaken)];
+        let told: Vec<String> = Failure::together(all).iter().map(Failure::to_string).collect();
+        assert_eq!(told, ["runs `a`, `c`: InvalidArgument: x", "run `b`: Unavailable: x"]);
+    }
 
     #[test]
     fn the_exit_code_says_whether_to_mend_the_program_or_to_start_it_again() {

@@ -153,15 +153,11 @@ fn stopped(format: Format) -> impl FnOnce(Option<SoFar>) -> Result<(), Failure> 
     }
 }
 
-/// The exit code of `report`, unless runs have failed: then the first one's error, and the others'
-/// are told.
+/// The exit code of `report`, unless runs have failed: each error is told once, with all its runs,
+/// in the order of the runs, and the first has the exit code.
 fn outcome(report: &Report, failed: Vec<Failure>) -> Result<ExitCode, Failure> {
-    let mut failed = failed.into_iter();
-    let Some(first) = failed.next() else { return Ok(exit_code(&report.runs)) };
-    for other in failed {
-        other.report();
-    }
-    Err(first)
+    let codes: Vec<ExitCode> = Failure::together(failed).iter().map(Failure::report).collect();
+    Ok(codes.first().copied().unwrap_or_else(|| exit_code(&report.runs)))
 }
 
 /// Has each of `trials` write its timeline from one global step to another into the folder `out`.
