@@ -109,7 +109,7 @@ pub(crate) enum Command {
     Schema(SchemaArgs),
     /// Print the script by which a shell completes commands and flags.
     Completions(CompletionsArgs),
-    /// Write the manual's pages, one for each command.
+    /// Print the manual's page of the program, or write the pages of all commands.
     Man(ManArgs),
 }
 
@@ -162,9 +162,8 @@ pub(crate) struct CompletionsArgs {
 /// The arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// The folder for the pages.
-    #[arg(default_value = ".")]
-    pub(crate) folder: PathBuf,
+    /// The folder for the pages of all commands, such as `~/.local/share/man/man1`.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -64,6 +64,10 @@ fn shells_and_the_manual_know_the_flags() {
     assert!(script.code == 0 && script.out.contains("--print-config"), "{}", script.err);
     let place = folder("manual");
     let said = trainyard_in(&place, &["man"], &[]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.contains(".TH trainyard 1"), "{}", said.out);
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0, "nobody has named a folder");
+    let said = trainyard_in(&place, &["man", "."], &[]);
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(said.err.contains(" pages of the manual are in ."), "{}", said.err);
     let page = fs::read_to_string(place.join("trainyard-sim.1")).unwrap();
