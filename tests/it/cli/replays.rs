@@ -46,16 +46,19 @@ fn weights(said: &Said) -> &str {
     said.out.split("weights=").nth(1).unwrap().trim()
 }
 
+/// A column of `steps.csv`.
+fn column(out: &Path, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(out.join("steps.csv")).unwrap();
+    let at = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
+    text.lines().skip(1).map(|row| row.split(',').nth(at).unwrap().to_owned()).collect()
+}
+
 /// Each step of each worker: its numbers, its loss and its staleness.
 fn steps(out: &Path) -> Vec<String> {
-    let text = fs::read_to_string(out.join("steps.csv")).unwrap();
-    let column = |row: &str, name: &str| {
-        let at = text.lines().next().unwrap().split(',').position(|column| column == name);
-        row.split(',').nth(at.unwrap()).unwrap().to_owned()
-    };
     let names = ["worker", "local_step", "global_step", "loss", "staleness"];
-    let step = |row| names.map(|name| column(row, name)).join(" ");
-    let mut steps: Vec<String> = text.lines().skip(1).map(step).collect();
+    let columns = names.map(|name| column(out, name));
+    let step = |at: usize| columns.each_ref().map(|column| &*column[at]).join(" ");
+    let mut steps: Vec<String> = (0..columns[0].len()).map(step).collect();
     steps.sort();
     steps
 }
@@ -75,7 +78,11 @@ fn a_replay_ends_with_the_weights_and_the_staleness_of_each_gradient_of_its_depl
         ["'async'", "{ bounded_staleness = { slack = 1 } }", "{ k_batch_sync = { k = 2 } }"];
     for (number, mode) in modes.into_iter().enumerate() {
         let test = format!("replays_{number}");
-        both(&test, training(&test, mode, "")).assert_same();
+        let both = both(&test, training(&test, mode, ""));
+        both.assert_same();
+        let [launched, replayed] = both.results.each_ref().map(|out| column(out, "compute_s"));
+        assert!(launched.iter().any(|time| !time.is_empty()));
+        assert!(replayed.iter().all(String::is_empty), "small kernels are on no tape");
     }
 }
 
