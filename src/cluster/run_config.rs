@@ -194,6 +194,13 @@ impl RunConfig {
         self.model_dir.as_deref()
     }
 
+    /// The configuration with one more warning, of the key or variable at `path`.
+    #[must_use]
+    pub(crate) fn with_warning(mut self, path: &str, note: &'static str) -> Self {
+        self.warnings.push(ConfigWarning { path: path.to_owned(), note });
+        self
+    }
+
     /// The parts of the configuration that are ignored.
     pub fn warnings(&self) -> &[ConfigWarning] {
         &self.warnings

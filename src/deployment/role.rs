@@ -20,6 +20,11 @@ pub struct RoleFlags {
     pub port_base: Option<u16>,
 }
 
+/// The variable in which TensorFlow's tasks find their cluster and their role.
+const TF_CONFIG: &str = "TF_CONFIG";
+/// What is said of it where something else gives the role.
+const OVERRULED: &str = "is not read, since flags name the task; unset it, or leave them out";
+
 /// The help for a process without a role.
 const NOTHING: &str = "\
 nothing says which task of which cluster this is; give one of
@@ -46,9 +51,15 @@ pub fn find_role(
             "--cluster and --ps-hosts or --worker-hosts each give a cluster; give one of them";
         return Err(mistaken("the flags", mistakes));
     }
+    let is_overruled = env::var_os(TF_CONFIG).is_some_and(|text| !text.is_empty());
+    let overruling = |config: RunConfig| match is_overruled {
+        true => config.with_warning(TF_CONFIG, OVERRULED),
+        false => config,
+    };
     if has_hosts {
         let config = RunConfig::from_flags(&args.flags);
-        return config.map(Some).map_err(|error| mistaken("the flags", error));
+        let config = config.map_err(|error| mistaken("the flags", error))?;
+        return Ok(Some(overruling(config)));
     }
     let told = match (&args.file, listed) {
         (Some(path), _) => Some(read_cluster(path)?),
@@ -58,7 +69,7 @@ pub fn find_role(
         (None, _) => None,
     };
     if let Some(cluster) = told {
-        return Ok(Some(of_task(cluster, &args.flags)?));
+        return Ok(Some(overruling(of_task(cluster, &args.flags)?)));
     }
     if names_task {
         let mistakes = "--task, or --job-name and --task-index, name a task of no cluster; give \
@@ -66,10 +77,10 @@ pub fn find_role(
                         the scenario's [cluster]";
         return Err(mistaken("the flags", mistakes));
     }
-    if let Some(text) = variable("TF_CONFIG")?.filter(|text| !text.trim().is_empty()) {
+    if let Some(text) = variable(TF_CONFIG)?.filter(|text| !text.trim().is_empty()) {
         return RunConfig::from_tf_config(Some(&text))
             .map(Some)
-            .map_err(|error| mistaken("TF_CONFIG", error));
+            .map_err(|error| mistaken(TF_CONFIG, error));
     }
     let slurm = Slurm::from_variables(|name| env::var(name).ok());
     if !slurm.is_there() {
@@ -98,7 +109,7 @@ pub fn require_role(
 pub(crate) fn with_task(config: RunConfig) -> Result<RunConfig, DeploymentError> {
     if config.task_type().is_none() {
         let missing = "task: is missing; with a cluster, every task needs its type and its index";
-        return Err(mistaken("TF_CONFIG", missing));
+        return Err(mistaken(TF_CONFIG, missing));
     }
     Ok(config)
 }
@@ -153,8 +164,14 @@ fn variable(name: &'static str) -> Result<Option<String>, DeploymentError> {
     }
 }
 
+/// The error of an `origin` with `mistakes`, a line each. One that is of all of it begins with the
+/// origin's name, which the error's first line has.
 fn mistaken(origin: impl Into<String>, mistakes: impl ToString) -> DeploymentError {
-    DeploymentError::Cluster { origin: origin.into(), mistakes: mistakes.to_string() }
+    let (origin, mistakes) = (origin.into(), mistakes.to_string());
+    let of_all = format!("{origin}: ");
+    let lines = mistakes.lines().map(|line| line.strip_prefix(&of_all).unwrap_or(line));
+    let mistakes = lines.collect::<Vec<_>>().join("\n");
+    DeploymentError::Cluster { origin, mistakes }
 }
 
 #[cfg(test)]

@@ -41,6 +41,23 @@ fn a_task_that_is_told_nothing_says_what_to_set() {
 }
 
 #[test]
+fn tf_config_is_told_to_be_overruled_by_flags_and_named_once_in_an_error() {
+    let flags = ["--ps-hosts=c:1", "--worker-hosts=d:1", "--task=worker:0"];
+    let cluster = |args: &[&str], config: &str| {
+        let args = [&["cluster"], args].concat();
+        trainyard_in(&folder("role_overruled"), &args, &[("TF_CONFIG", config)])
+    };
+    let config = r#"{"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}"#;
+    let said = cluster(&flags, config);
+    assert!(said.out.contains("ps:0     c:1"), "{}", said.out);
+    assert!(said.err.contains("TF_CONFIG: is not read, since flags name the task"), "{}", said.err);
+    assert_eq!(cluster(&[], config).err, "");
+    assert_eq!(cluster(&flags, "").err, "");
+    let torn = cluster(&[], "{");
+    assert_eq!((torn.code, torn.err.matches("TF_CONFIG").count()), (2, 1), "{}", torn.err);
+}
+
+#[test]
 fn all_mistakes_in_tf_config_are_told_at_once() {
     let config = json!({
         "cluster": {"ps": ["a"], "worker": ["b:1", "b:1"]},
