@@ -37,6 +37,7 @@ mod world;
 
 pub use audit::Digest;
 pub use cluster::{Cluster, Outcome};
+pub(crate) use critical_path::StepEnd;
 pub use critical_path::{CriticalPathShares, SpanKind};
 pub use device::{ComputeSpec, ComputeSpecError};
 pub(crate) use driver::{end_step, is_disk_full, take_damage};

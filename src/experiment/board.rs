@@ -12,10 +12,9 @@ impl Trial {
     pub(crate) fn open_board(&mut self) -> Arc<Board> {
         let gauges = Arc::new(Gauges::default());
         self.cluster.gauges = Some(Arc::clone(&gauges));
-        let are_free = self.leaves_workers_free();
         let observe = move || {
             let Reading { now, sent, path } = gauges.read();
-            let waited = critical_path::waited(&path, are_free);
+            let waited = critical_path::waited(&path);
             Seen { now: now.as_secs_f64(), sent, waited }
         };
         Board::of_simulation(self.about(World::Simulation), &self.cluster.spec, observe)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::observed::Observed;
 use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
-use super::{ExperimentError, Trainer};
+use super::{ExperimentError, Trainer, critical_path};
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
@@ -360,7 +360,12 @@ impl Trial {
 fn simulated_recorder(recording: SharedRecording) -> Rc<dyn Fn(Fact)> {
     Rc::new(move |fact| {
         if let Fact::Step(step) = &fact {
-            simulation::end_step(&step.worker, step.global_step, step.started, step.applied);
+            simulation::end_step(
+                &step.worker,
+                step.global_step,
+                step.started,
+                critical_path::how_ended(step),
+            );
         }
         recording.record(fact);
     })

@@ -1,8 +1,8 @@
 //! The critical path of a run: what its time was spent on, by cause and by part of a task.
 //!
-//! In a simulation it is known whom each training step waited for at each time: the chain of
-//! causes that ended last. The run's path is the mean of its steps' paths. A deployed worker only
-//! knows its own waits: for its parameters, and for its update.
+//! In a simulation it is known whom each worker waited for at each time: the chain of causes that
+//! ended last. The run's path is the mean of its workers' paths. A deployed worker only knows its
+//! own waits: for its parameters, and for its update.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ pub enum TimeCause {
     /// The last steps of workers that were late: what was under way after the last gradient was
     /// applied.
     LateSteps,
-    /// Sleeps, and other time in which no applied step was under way: evaluations, checkpoints,
-    /// the way back from a crash.
+    /// Sleeps, and what is done between two steps: evaluations, checkpoints, the way back from a
+    /// crash.
     Other,
     /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,

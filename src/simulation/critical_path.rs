@@ -1,10 +1,12 @@
-//! Critical paths: of each training step, the chain of causes that ended last.
+//! Critical paths: of each worker's laps, the chain of causes that ended last.
 //!
 //! An event of a simulation begins all that begins before the next event: actors run because of it
 //! and take no time. So each piece of work, each envelope's way and each sleep has one cause, the
-//! end of another. Followed backwards from the end of a step, the causes leave no gap: their spans
-//! add up to the step's time, and each tells who the step waited for then.
+//! end of another. Followed backwards from the end of a lap, the causes leave no gap: their spans
+//! add up to the lap's time, and each tells who the worker waited for then. A worker's laps leave
+//! no gap either: together they say what decided the time of its training.
 
+mod laps;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -14,9 +16,11 @@ use std::collections::VecDeque;
 use crate::cluster::TaskName;
 use crate::units::Time;
 
+use self::laps::{Lap, Laps};
 use self::waits::Waits;
 use super::network::{Limit, MessageTimes};
 
+pub(crate) use self::laps::StepEnd;
 pub(super) use self::waits::Waited;
 pub use self::waits::{CriticalPathShares, SpanKind};
 
@@ -45,15 +49,15 @@ pub(super) struct History {
     first: CauseId,
     /// The one whose effects happen now.
     current: CauseId,
-    /// By task: the time since when a step of it can be under way; none if it takes no steps.
-    since: Vec<Option<Time>>,
+    /// The laps of the tasks that take steps.
+    laps: Laps,
     /// The number of records at which old ones are dropped.
     full: usize,
-    /// What the steps that counted waited for.
+    /// What the laps that were followed waited for.
     waits: Waits,
     /// By task: when faults had it stand still, from when until when, in order.
     frozen: Vec<Vec<(Time, Time)>>,
-    /// The path of the step that ended last, from its end to its beginning.
+    /// The path that was followed last, from its end to its beginning.
     path: Vec<Waited>,
 }
 
@@ -64,7 +68,7 @@ impl History {
             records: VecDeque::new(),
             first: 0,
             current: NOTHING,
-            since: tasks.iter().map(|task| trains(task).then_some(Time::ZERO)).collect(),
+            laps: Laps::new(tasks.iter().map(trains)),
             full: 1 << 12,
             waits: Waits::new(tasks),
             frozen: vec![Vec::new(); tasks.len()],
@@ -80,16 +84,16 @@ impl History {
     /// Something that `cause` began ends at `ended`, and is the cause of what follows.
     pub(super) fn end(&mut self, cause: CauseId, ended: Time, task: usize, part: SpanKind) {
         if self.records.len() == MOST {
-            self.drop_old(); // no step has ended for long, or none is recorded
+            self.drop_old(); // no lap has ended for long, or none is recorded
         }
         self.current = self.first + self.records.len() as CauseId;
         self.records.push_back(Record { ended, cause, task: task as u32, part });
     }
 
-    /// A fault happens to `task`, or one that it noticed only now: nothing in the simulation has
-    /// caused it.
+    /// A fault happens to `task`, or one that it noticed only now. Nothing in the simulation has
+    /// caused it; what the task had begun since its last step is in vain.
     pub(super) fn interfere(&mut self, now: Time, task: usize) {
-        self.end(NOTHING, now, task, SpanKind::Fault);
+        self.end(self.laps.last_end(task), now, task, SpanKind::Fault);
     }
 
     /// Kernels of `task` end, which straggled for the last `straggling` \[ns\].
@@ -142,23 +146,18 @@ impl History {
         }
     }
 
-    /// A training step of `task` ends now, which began at `started`. It counts if its gradient was
-    /// applied. Returns its path, from its end to its beginning.
-    pub(super) fn end_step(
-        &mut self,
-        task: usize,
-        started: Time,
-        now: Time,
-        counts: bool,
-    ) -> &[Waited] {
-        self.follow(started, now);
-        if counts && now > started {
-            self.waits.add(task, now.since(started), &self.path);
-        }
-        self.since[task] = Some(now);
+    /// A training step of `task` ends now, which began at `started`.
+    pub(super) fn end_step(&mut self, task: usize, started: Time, now: Time, how: StepEnd) {
+        self.laps.end_step(task, (started, now), how, self.current);
         if self.records.len() >= self.full {
             self.drop_old();
         }
+    }
+
+    /// The path of a step of `task` that ends now and began at `started`, from its end to its
+    /// beginning.
+    pub(super) fn path_of_step(&mut self, task: usize, started: Time, now: Time) -> &[Waited] {
+        self.follow(Lap { task, from: started, until: now, end: self.current });
         &self.path
     }
 
@@ -169,41 +168,53 @@ impl History {
 
     /// `task` takes no more steps.
     pub(super) fn retire(&mut self, task: usize) {
-        self.since[task] = None;
+        self.laps.retire(task);
     }
 
-    /// Follows the path from `started` to `now` that has led to what happens now.
-    fn follow(&mut self, started: Time, now: Time) {
+    /// Follows the path that has led to the end of `lap`, back to its beginning or to the oldest
+    /// record.
+    fn follow(&mut self, lap: Lap) {
         self.path.clear();
-        let mut until = now;
-        let oldest = Record { ended: started, cause: NOTHING, task: 0, part: SpanKind::Sleep };
-        let mut record = self.get(self.current).unwrap_or(oldest);
-        while until > started {
-            let cause = self.get(record.cause);
-            let began = cause.map_or(started, |cause| cause.ended.clamp(started, until));
+        let Lap { task: mut worker, from, mut until, end } = lap;
+        let unknown = Record { ended: until, cause: NOTHING, task: 0, part: SpanKind::Sleep };
+        let mut next = Some(self.get(end).unwrap_or(unknown));
+        while let Some(record) = next.filter(|_| until > from) {
+            next = self.get(record.cause);
+            let began = next.map_or_else(|| self.oldest(record.cause), |cause| cause.ended);
+            let began = began.clamp(from, until);
+            let (task, part) = (record.task as usize, record.part);
+            if self.laps.pauses(task).is_some() {
+                worker = task; // until another takes over, the rest of the way is this worker's
+            }
             if until > began {
-                let (task, part) = (record.task as usize, record.part);
-                self.wait(Waited { from: began, until, task, part });
+                self.wait(Waited { from: began, until, task, part }, worker);
             }
             until = began;
-            record = cause.unwrap_or(oldest);
         }
     }
 
-    /// Adds a span to the path. While its task stood still, nothing but the fault was waited for.
-    fn wait(&mut self, waited: Waited) {
-        let mut until = waited.until;
-        let frozen = self.frozen[waited.task].iter().rev();
-        for (since, thawed) in frozen.filter(|_| waited.part != SpanKind::Fault) {
-            let (from, to) = ((*since).max(waited.from), (*thawed).min(until));
-            if from < to {
-                self.path.extend((to < until).then_some(Waited { from: to, until, ..waited }));
-                self.path.push(Waited { from, until: to, part: SpanKind::Fault, ..waited });
-                until = from;
-            }
+    /// When what `cause` began can have begun, where no record has it any more.
+    fn oldest(&self, cause: CauseId) -> Time {
+        let oldest = self.records.front().filter(|_| cause != NOTHING);
+        oldest.map_or(Time::ZERO, |record| record.ended)
+    }
+
+    /// Adds a span to the path. While its task stood still, nothing but the fault was waited for;
+    /// while `worker`, on whose behalf it was, was between two steps, nothing but that.
+    fn wait(&mut self, waited: Waited, worker: usize) {
+        if waited.part == SpanKind::Fault {
+            return self.path.push(waited);
         }
-        let rest = (waited.from < until).then_some(Waited { until, ..waited });
-        self.path.extend(rest);
+        let pauses = self.laps.pauses(worker).unwrap_or_default();
+        waited.divide(&self.frozen[waited.task], |piece, was_frozen| {
+            if was_frozen {
+                return self.path.push(Waited { part: SpanKind::Fault, ..piece });
+            }
+            piece.divide(pauses, |piece, is_pause| {
+                let part = if is_pause { SpanKind::Pause } else { piece.part };
+                self.path.push(Waited { part, ..piece });
+            });
+        });
     }
 
     fn get(&self, cause: CauseId) -> Option<Record> {
@@ -211,20 +222,33 @@ impl History {
         self.records.get(usize::try_from(index).ok()?).copied()
     }
 
-    /// Drops what ended before any step that can be under way began.
+    /// Drops what ended before any lap began that is under way or not yet followed.
     fn drop_old(&mut self) {
-        let since = self.since.iter().flatten().min().copied().unwrap_or(Time::ZERO);
+        let is_over_full = self.records.len() >= MOST;
+        self.settle(if is_over_full { Time(u64::MAX) } else { self.laps.known_until() });
+        let since = self.laps.first_began();
+        self.laps.forget_pauses(since);
         let is_old = |record: &Record| record.ended < since;
         let old = self.records.iter().take_while(|record| is_old(record)).count();
         let surplus = self.records.len().saturating_sub(MOST / 2);
-        let drop = old.max(if self.records.len() >= MOST { surplus } else { 0 });
+        let drop = old.max(if is_over_full { surplus } else { 0 });
         self.records.drain(..drop);
         self.first += drop as CauseId;
         self.full = (2 * self.records.len()).clamp(1 << 12, MOST);
     }
 
-    /// The critical paths of the steps so far; `tasks` are the cluster's.
-    pub(super) fn paths(&self, tasks: &[TaskName]) -> CriticalPathShares {
+    /// Follows the laps that have ended by `until`.
+    fn settle(&mut self, until: Time) {
+        while let Some(lap) = self.laps.take(until) {
+            self.follow(lap);
+            self.waits.add(lap.task, &self.path);
+        }
+    }
+
+    /// The critical paths of the laps whose pauses are known or, if the run `is_over`, of all;
+    /// `tasks` are the cluster's.
+    pub(super) fn paths(&mut self, tasks: &[TaskName], is_over: bool) -> CriticalPathShares {
+        self.settle(if is_over { Time(u64::MAX) } else { self.laps.known_until() });
         self.waits.shares(tasks)
     }
 }

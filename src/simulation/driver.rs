@@ -23,6 +23,7 @@ use crate::units::Time;
 
 use super::background::Background;
 use super::cluster::{Cluster, Outcome};
+use super::critical_path::StepEnd;
 use super::faults::Damage;
 use super::world::{Action, RunCommand, World};
 
@@ -61,9 +62,9 @@ impl Wake for Woken {
 }
 
 /// Tells the simulation that this thread runs that `task` ends a training step now, which made
-/// `global_step` and began at `started`; its gradient was applied if it `counts`.
-pub(crate) fn end_step(task: &TaskName, global_step: u64, started: Time, counts: bool) {
-    with_world(|world| world.end_step(task, global_step, started, counts));
+/// `global_step` and began at `started`.
+pub(crate) fn end_step(task: &TaskName, global_step: u64, started: Time, how: StepEnd) {
+    with_world(|world| world.end_step(task, global_step, started, how));
 }
 
 /// Whether the disk is full in the simulation that this thread runs.
@@ -129,7 +130,7 @@ impl Driver {
         let unfinished = self.world.borrow_mut().take_unfinished();
         drop(unfinished);
         self.inboxes.borrow_mut().fill_with(|| None);
-        self.world.borrow().outcome(result)
+        self.world.borrow_mut().outcome(result)
     }
 
     pub(super) fn set_inbox(&self, task: usize, inbox: Option<Rc<dyn Inbox<PeerMessage>>>) {

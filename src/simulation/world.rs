@@ -28,7 +28,7 @@ use super::audit::{Audit, EventKind};
 use super::chore::{Errand, Kernels};
 use super::cluster::{Cluster, Outcome};
 use super::connections::Connections;
-use super::critical_path::{History, SpanKind};
+use super::critical_path::{History, SpanKind, StepEnd};
 use super::device::{ComputeSpec, Device, DeviceOf};
 use super::events::{Alarm, Envelope, Event, EventQueue, Missed};
 use super::fault_injector::FaultInjector;
@@ -309,20 +309,20 @@ impl World {
         self.connections.begin_incarnation(task)
     }
 
-    /// `task` ends a training step now, which made `global_step` and began at `started`; its
-    /// gradient was applied if it `counts`.
+    /// `task` ends a training step now, which made `global_step` and began at `started`.
     pub(super) fn end_step(
         &mut self,
         task: &TaskName,
         global_step: u64,
         started: Time,
-        counts: bool,
+        how: StepEnd,
     ) {
         if let Some(task) = self.number_of(task) {
-            let path = self.history.end_step(task, started, self.now, counts);
             if let Some(timeline) = &mut self.timeline {
+                let path = self.history.path_of_step(task, started, self.now);
                 timeline.step(task, global_step, started, self.now, path);
             }
+            self.history.end_step(task, started, self.now, how);
             self.write_gauges(false);
         }
     }
@@ -338,8 +338,12 @@ impl World {
     }
 
     /// What came of a run whose programs have ended with `result`.
-    pub(super) fn outcome<T>(&self, result: Result<BTreeMap<TaskName, T>, Error>) -> Outcome<T> {
+    pub(super) fn outcome<T>(
+        &mut self,
+        result: Result<BTreeMap<TaskName, T>, Error>,
+    ) -> Outcome<T> {
         self.write_gauges(true);
+        let path = self.history.paths(&self.tasks, true);
         let of_each = self.tasks.iter().cloned();
         let cards = (0..self.tasks.len()).map(|task| self.network.card_traffic(task));
         Outcome {
@@ -351,7 +355,7 @@ impl World {
             sent: of_each.clone().zip(self.traffic.iter().copied()).collect(),
             usage: of_each.clone().zip((0..).map(|task| self.usage(task))).collect(),
             cards: of_each.zip(cards).collect(),
-            path: self.history.paths(&self.tasks),
+            path,
             skipped_faults: self.faults.skipped(),
         }
     }

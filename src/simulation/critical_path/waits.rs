@@ -1,7 +1,6 @@
-//! What training steps waited for, by task and part: the sums over their critical paths.
+//! What laps of workers waited for, by task and part: the sums over their critical paths.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::cluster::TaskName;
 use crate::units::Time;
@@ -36,6 +35,8 @@ listed! {
         Fault as "fault",
         /// Its sleeps.
         Sleep as "sleep",
+        /// Whatever was done for a worker between two of its steps: evaluations, checkpoints.
+        Pause as "between its steps",
     }
     const ALL;
     /// What it is called on a timeline.
@@ -54,33 +55,54 @@ pub(in crate::simulation) struct Waited {
     pub(in crate::simulation) part: SpanKind,
 }
 
-/// The critical paths of the training steps whose gradients were applied.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CriticalPathShares {
-    /// The number of these steps.
-    pub steps: u64,
-    /// By task and part: its share of the time of all steps together. The shares add up
-    /// to 1.
-    pub shares: BTreeMap<(TaskName, SpanKind), f64>,
-    /// The same of a run whose workers don't wait for each other: the shares of each worker's time,
-    /// each worker counted by the number of its steps. A slow worker has much of the time of all
-    /// steps, and little of what they get done.
-    pub shares_of_free_workers: BTreeMap<(TaskName, SpanKind), f64>,
+impl Waited {
+    /// Hands on its pieces, the last first, each with whether it is within one of `spans`, which
+    /// are in order.
+    pub(super) fn divide(self, spans: &[(Time, Time)], mut take: impl FnMut(Self, bool)) {
+        let mut until = self.until;
+        let before = spans.partition_point(|(from, _)| *from < until);
+        for (from, to) in spans[..before].iter().rev() {
+            let (from, to) = (self.from.max(*from), until.min(*to));
+            if from >= to {
+                break;
+            }
+            if to < until {
+                take(Self { from: to, until, ..self }, false);
+            }
+            take(Self { from, until: to, ..self }, true);
+            until = from;
+        }
+        if self.from < until {
+            take(Self { until, ..self }, false);
+        }
+    }
 }
 
-/// The sums over the critical paths of the steps so far.
+/// The critical paths of a simulation's laps. A worker's lap leads from the end of a step whose
+/// result the others have to the end of its next one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CriticalPathShares {
+    /// The number of laps whose results were applied.
+    pub laps: u64,
+    /// By task and part: its share of the workers' time, where each worker counts by the number of
+    /// its laps. The shares add up to 1. Where workers wait for each other, each one's path is the
+    /// run's; where they don't, a slow worker has much of the time, and little of what gets done.
+    pub shares: BTreeMap<(TaskName, SpanKind), f64>,
+}
+
+/// The sums over the critical paths of the laps so far.
 pub(super) struct Waits {
     /// By task: whether it is a parameter server.
     pub(super) is_server: Vec<bool>,
-    /// By task and part: the time that steps waited for it \[ns\].
+    /// By task and part: the time that laps waited for it \[ns\].
     waits: Vec<[f64; PARTS]>,
-    /// By task: its steps.
-    steps: Vec<StepsOfTask>,
+    /// By task: its laps.
+    laps: Vec<LapsOfTask>,
 }
 
-/// The training steps of a task.
+/// The laps of a task.
 #[derive(Clone, Default)]
-struct StepsOfTask {
+struct LapsOfTask {
     number: u64,
     /// Their length together \[ns\].
     length: f64,
@@ -89,53 +111,51 @@ struct StepsOfTask {
 }
 
 impl Waits {
-    /// No steps yet of any of `tasks`.
+    /// No laps yet of any of `tasks`.
     pub(super) fn new(tasks: &[TaskName]) -> Self {
         Self {
             is_server: tasks.iter().map(TaskName::is_parameter_server).collect(),
             waits: vec![[0.0; PARTS]; tasks.len()],
-            steps: vec![StepsOfTask::default(); tasks.len()],
+            laps: vec![LapsOfTask::default(); tasks.len()],
         }
     }
 
-    /// Adds the `path` of a step of `task`, which took `length`.
-    pub(super) fn add(&mut self, task: usize, length: Duration, path: &[Waited]) {
-        let steps = &mut self.steps[task];
-        steps.number += 1;
-        steps.length += length.as_nanos() as f64;
+    /// Adds the `path` of a lap of `task`.
+    pub(super) fn add(&mut self, task: usize, path: &[Waited]) {
+        let laps = &mut self.laps[task];
+        laps.number += 1;
         for Waited { from, until, task, part } in path {
             let (part, span) = (*part as usize, until.since(*from).as_nanos() as f64);
             self.waits[*task][part] += span;
-            steps.waits[usize::from(self.is_server[*task])][part] += span;
+            laps.waits[usize::from(self.is_server[*task])][part] += span;
+            laps.length += span;
         }
     }
 
     /// The shares of these sums; `tasks` are the cluster's.
     pub(super) fn shares(&self, tasks: &[TaskName]) -> CriticalPathShares {
-        let steps = self.steps.iter().map(|steps| steps.number).sum();
-        let length: f64 = self.steps.iter().map(|steps| steps.length).sum();
-        let free = self.weights_of_free_workers();
-        let (mut shares, mut shares_of_free_workers) = (BTreeMap::new(), BTreeMap::new());
+        let weights = self.weights();
+        let mut shares = BTreeMap::new();
         for (task, waits) in self.waits.iter().enumerate() {
-            let weights = free[usize::from(self.is_server[task])];
-            let waits = SpanKind::ALL.iter().zip(waits).zip(weights);
-            for ((part, wait), weight) in waits.filter(|((_, wait), _)| **wait > 0.0) {
-                let whose = (tasks[task].clone(), *part);
-                shares_of_free_workers.insert(whose.clone(), wait * weight);
-                shares.insert(whose, wait / length);
+            let weights = weights[usize::from(self.is_server[task])];
+            for ((part, wait), weight) in SpanKind::ALL.iter().zip(waits).zip(weights) {
+                if *wait > 0.0 {
+                    shares.insert((tasks[task].clone(), *part), wait * weight);
+                }
             }
         }
-        CriticalPathShares { steps, shares, shares_of_free_workers }
+        CriticalPathShares { laps: self.laps.iter().map(|laps| laps.number).sum(), shares }
     }
 
-    /// By part, for workers and for parameter servers: what a nanosecond that steps waited weighs
-    /// on average, where each worker counts by the number of its steps.
-    fn weights_of_free_workers(&self) -> [[f64; PARTS]; 2] {
-        let number: u64 = self.steps.iter().map(|steps| steps.number).sum();
+    /// By part, for workers and for parameter servers: what a nanosecond that laps waited weighs
+    /// on average, where each worker counts by the number of its laps.
+    fn weights(&self) -> [[f64; PARTS]; 2] {
+        let has_time = |laps: &&LapsOfTask| laps.length > 0.0;
+        let number: u64 = self.laps.iter().filter(has_time).map(|laps| laps.number).sum();
         let (mut shares, mut waits) = ([[0.0; PARTS]; 2], [[0.0; PARTS]; 2]);
-        for steps in self.steps.iter().filter(|steps| steps.number > 0) {
-            let weight = steps.number as f64 / number as f64 / steps.length;
-            for (of, wait) in steps.waits.iter().flatten().enumerate() {
+        for laps in self.laps.iter().filter(has_time) {
+            let weight = laps.number as f64 / number as f64 / laps.length;
+            for (of, wait) in laps.waits.iter().flatten().enumerate() {
                 shares.as_flattened_mut()[of] += weight * wait;
                 waits.as_flattened_mut()[of] += wait;
             }

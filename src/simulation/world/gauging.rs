@@ -13,14 +13,15 @@ impl World {
     }
 
     /// Writes the gauges, if somebody has asked or the run `is_over`.
-    pub(super) fn write_gauges(&self, is_over: bool) {
+    pub(super) fn write_gauges(&mut self, is_over: bool) {
         let Some(gauges) = self.cluster.gauges.as_ref() else { return };
         if !is_over && !gauges.is_wanted() {
             return;
         }
+        let path = self.history.paths(&self.tasks, is_over);
         let name = |task: usize| self.tasks[task].clone();
         let sent = self.sent.iter().map(|((from, to), size)| ((name(*from), name(*to)), *size));
-        let (now, path) = (self.now, self.history.paths(&self.tasks));
+        let now = self.now;
         gauges.write(Reading { now, sent: sent.collect(), path });
     }
 }

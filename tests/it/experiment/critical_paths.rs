@@ -118,6 +118,55 @@ fn a_straggler_that_loses_half_as_much_shortens_a_run_by_half_of_its_share() -> 
 }
 
 #[test]
+fn a_slow_worker_limits_an_average_alike_whatever_the_steps_between_two() -> Result<()> {
+    let of = |every: u32, factor: u32| {
+        let slow = format!(
+            "compute={{ numerics = 'shapes', slow = {{ 'worker:3' = {factor} }}, \
+             step_time = {{ law = 'constant', value = '10ms' }} }}"
+        );
+        let mode = format!("{{ local_sgd = {{ every = {every} }} }}");
+        let run = format!("run=[{{ name = 'local', mode = {mode} }}]");
+        let steps = format!("stop.steps={}", 300 / every);
+        simulate_changed("local", &[&slow, &run, &steps, "program.bytes=4kB"])
+    };
+    for every in [1, 10, 100] {
+        for (factor, share) in [(4, 0.75), (2, 0.5)] {
+            let run = of(every, factor)?;
+            let path = run.critical_path.as_ref().expect("its steps have a path");
+            let own = path.share(TimeCause::Stragglers);
+            assert!((own / share - 1.0).abs() < 0.04, "every {every}, {factor}: {path:?}");
+        }
+    }
+    let saved = 1.0 - of(10, 2)?.seconds / of(10, 3)?.seconds;
+    let path = of(10, 3)?.critical_path.expect("its steps have a path");
+    let half = path.share(TimeCause::Stragglers) / 2.0;
+    assert!((saved / half - 1.0).abs() < 0.04, "{saved} of {path:?}");
+    Ok(())
+}
+
+#[test]
+fn faster_checkpoints_shorten_a_run_by_half_of_their_share_though_only_the_chief_saves()
+-> Result<()> {
+    let of = |rate: &str| {
+        let compute = "compute={ rate = '1TFLOP/s', memory = '1TB/s', \
+                       step_time = { law = 'constant', value = '20ms' } }";
+        let save = format!("checkpoint={{ every_steps = 5, write_rate = '{rate}' }}");
+        simulate_changed("sync", &["cluster.worker=2", compute, &save])
+    };
+    let (before, after) = (of("40MB/s")?, of("80MB/s")?);
+    let path = before.critical_path.as_ref().expect("its steps have a path");
+    let share = path.share(TimeCause::Other);
+    let (saving, computing) = (12.0 * 4.0 / 40.0, 60.0 * 0.02);
+    let all = saving + computing;
+    assert!((share / (saving / all) - 1.0).abs() < 0.1, "{share}, {path:?}");
+    let computed = path.share(TimeCause::Compute);
+    assert!((computed / (computing / all) - 1.0).abs() < 0.1, "{computed}, {path:?}");
+    let saved = 1.0 - after.seconds / before.seconds;
+    assert!((saved / (share / 2.0) - 1.0).abs() < 0.1, "{saved} of {path:?}");
+    Ok(())
+}
+
+#[test]
 fn parameter_servers_cards_twice_as_fast_shorten_a_run_by_half_of_their_share() -> Result<()> {
     for run in ["sync", "async"] {
         let card = |gigabits: u32| format!("network.tasks.ps.bandwidth=\"{gigabits}Gbps\"");
