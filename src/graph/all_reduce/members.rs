@@ -5,6 +5,9 @@ use std::panic::Location;
 use crate::graph::{Graph, GraphError, OpId, Output, concat};
 use crate::tensor::Shape;
 
+/// The bytes from which a piece travels in an envelope of its own, beside others.
+const LARGE: usize = 64 << 10;
+
 /// The replicas that sum a value, and where each has its own.
 pub(super) struct Members<'a> {
     graph: &'a Graph,
@@ -134,8 +137,10 @@ impl<'a> Members<'a> {
     ) -> Result<Vec<Output>, GraphError> {
         let distances = || (0..part.len().ilog2()).map(|round| 1 << round);
         let mut lengths = vec![elements; part.len()];
+        let mut before = None;
         for distance in distances() {
-            held = self.halved(part, &held, &mut lengths, distance)?;
+            held = self.halved(part, &held, &mut lengths, (before, distance))?;
+            before = Some(distance);
         }
         for (member, sum) in part.iter().zip(&mut held) {
             *sum = self.scaled(*member, sum.clone())?;
@@ -151,17 +156,29 @@ impl<'a> Members<'a> {
 
     /// A round of halving: each of `part` has one half of what it holds added to that of the member
     /// `distance` away, which takes the other. The one with the lower number takes the first half.
+    ///
+    /// Each begins once its partner of the round `before` has what it sent it then, if that is
+    /// large. A member that comes late has all of its partners' halves already: it would send those
+    /// of all rounds at once, and the first one, with the longest way to go, would come last.
     fn halved(
         &self,
         part: &[usize],
         held: &[Output],
         lengths: &mut [usize],
-        distance: usize,
+        (before, distance): (Option<usize>, usize),
     ) -> Result<Vec<Output>, GraphError> {
         let mut halves = Vec::with_capacity(part.len());
-        for ((member, held), length) in part.iter().zip(held).zip(&*lengths) {
+        for (at, (member, length)) in part.iter().zip(&*lengths).enumerate() {
+            let is_large = length * held[at].tensor_type().dtype.size() >= LARGE;
+            let partner = before.filter(|_| is_large).map(|before| held[at ^ before].target());
             let second = *length / 2;
-            halves.push(self.on(*member, || held.split(&[*length - second, second], 0))?);
+            let split = || held[at].split(&[*length - second, second], 0);
+            halves.push(
+                self.graph
+                    .with_control_dependencies(&partner.iter().collect::<Vec<_>>(), |_| {
+                        self.on(*member, split)
+                    })?,
+            );
         }
         let mut sums = Vec::with_capacity(part.len());
         for (at, member) in part.iter().enumerate() {

@@ -102,31 +102,45 @@ fn of_towers_on_the_gpus_of_a_worker_the_mean_is_clipped_as_it_is_before_it_is_s
     }
 }
 
+/// The seconds of a step of 8 workers with two layers of `hidden`, beyond the second that
+/// `worker:3` computes in it; the others compute for `others`.
+fn behind_one(way: &str, hidden: u32, others: &str) -> f64 {
+    let text = format!(
+        "seed = 3\n[cluster]\nworker = 8\n\
+         [network]\nlatency = \"0us\"\nbandwidth = \"8Gbps\"\nmessage_cost = \"0us\"\n\
+         [compute]\nrate = \"1000000TFLOP/s\"\nmemory = \"1000000TB/s\"\n\
+         numerics = \"shapes\"\n\
+         step_time = {{ law = \"constant\", value = \"{others}\" }}\n\
+         [compute.tasks.\"worker:3\"]\n\
+         step_time = {{ law = \"constant\", value = \"1s\" }}\n\
+         [program]\nmodel = \"mlp\"\nhidden = [{hidden}, {hidden}]\nbatch = 16\n\
+         all_reduce = \"{way}\"\n[stop]\nsteps = 5\n[[run]]\nmode = \"sync\"\n"
+    );
+    let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let simulated = trial.simulate(&train);
+    let last = simulated.recording.steps().last().expect("it takes five steps");
+    last.ended.since(last.started).as_secs_f64() - 1.0
+}
+
+/// The seconds in which 68 MB are summed by a ring or a tree of 8 workers, at 1 GB/s.
+const CLOSED_FORM: f64 = 2.0 * 7.0 / 8.0 * 0.0682;
+
 #[test]
 fn a_ring_behind_a_straggler_takes_a_rings_time_from_when_that_one_begins() {
-    let seconds = |hidden: u32, others: &str| {
-        let text = format!(
-            "seed = 3\n[cluster]\nworker = 8\n\
-             [network]\nlatency = \"0us\"\nbandwidth = \"8Gbps\"\nmessage_cost = \"0us\"\n\
-             [compute]\nrate = \"1000000TFLOP/s\"\nmemory = \"1000000TB/s\"\n\
-             numerics = \"shapes\"\n\
-             step_time = {{ law = \"constant\", value = \"{others}\" }}\n\
-             [compute.tasks.\"worker:3\"]\n\
-             step_time = {{ law = \"constant\", value = \"1s\" }}\n\
-             [program]\nmodel = \"mlp\"\nhidden = [{hidden}, {hidden}]\nbatch = 16\n\
-             all_reduce = \"ring\"\n[stop]\nsteps = 5\n[[run]]\nmode = \"sync\"\n"
-        );
-        let trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
-        let simulated = trial.simulate(&train);
-        simulated.outcome.result.unwrap();
-        simulated.outcome.ended.as_secs_f64() - 5.0
-    };
+    let seconds = |hidden: u32, others: &str| behind_one("ring", hidden, others);
     let (alike, behind) = (seconds(4096, "1s"), seconds(4096, "500ms"));
-    assert!(alike > 0.5, "five times 2 * 7/8 of 68 MB at 1 GB/s: {alike} s");
+    assert!((0.95..1.05).contains(&(alike / CLOSED_FORM)), "{alike} s of {CLOSED_FORM} s");
     assert!((0.95..1.05).contains(&(behind / alike)), "{alike} s alike, {behind} s behind one");
     // Pieces that have waited for the straggler leave at once, each in an envelope of its own.
     let (alike, behind) = (seconds(1024, "1s"), seconds(1024, "500ms"));
     assert!(behind < 1.4 * alike, "of 0.5 MB: {alike} s alike, {behind} s behind one");
+}
+
+#[test]
+fn a_tree_behind_a_straggler_takes_a_trees_time_from_when_that_one_begins() {
+    let (alike, behind) = (behind_one("tree", 4096, "1s"), behind_one("tree", 4096, "500ms"));
+    assert!((0.95..1.05).contains(&(alike / CLOSED_FORM)), "{alike} s of {CLOSED_FORM} s");
+    assert!((0.95..1.05).contains(&(behind / alike)), "{alike} s alike, {behind} s behind one");
 }
 
 #[test]
