@@ -110,7 +110,7 @@ pub struct StepStats {
 
 impl StepStats {
     /// The length of [`StepStats::computed`]; none if no kernel ran, it was stopped, or its kernels
-    /// took no time: a replay runs those at once whose end is on no tape, and measures none of them.
+    /// took no time: a replay runs those at once whose end is on no tape, and measures none.
     pub fn compute_time(&self) -> Option<Duration> {
         let (from, until) = self.computed?;
         Some(until.since(from)).filter(|time| !time.is_zero())

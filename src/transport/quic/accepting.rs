@@ -70,7 +70,7 @@ async fn admit<M: Payload>(node: Rc<Node<M>>, incoming: Incoming, handshake: Han
 /// Notes why there is no connection with who dialed from `address`.
 fn note_refusal<M: Payload>(node: &Node<M>, refusal: &Refusal, address: IpAddr) {
     if refusal.is_given_up() {
-        return tracing::debug!(task = %node.task, %address, %refusal, "no connection");
+        return tracing::debug!(task = %node.task, %address, %refusal, "given up");
     }
     node.note_other_run(refusal);
     let why = refusal.of_dialed(address);

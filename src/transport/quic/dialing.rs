@@ -47,7 +47,7 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                     peer.note_obstacle(why, None);
                 }
                 refusal if refusal.is_given_up() => {
-                    tracing::debug!(task = %node.task, peer = %peer.name, %refusal, "no connection");
+                    tracing::debug!(task = %node.task, peer = %peer.name, %refusal, "given up");
                     peer.note_obstacle("it ends, or begins only now".to_owned(), None);
                 }
                 refusal => {

@@ -222,8 +222,8 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Logs, once, a refusal by or of `who`, with its reason `why`. Who asks for a status is answered
-    /// with the reason.
+    /// Logs, once, a refusal by or of `who`, with its reason `why`. Who asks for a status is
+    /// answered with it.
     pub(super) fn note_refusal(&self, who: String, why: String) {
         let mut refusals = self.refusals.borrow_mut();
         if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
