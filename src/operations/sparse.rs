@@ -40,8 +40,9 @@ pub enum Sparse {
     /// `(x [n…, row…], parts [n…])`: so many lists of rows \[count, row…\]; each row is in the list
     /// that its part (i32) says, in the order of `x` (TensorFlow: `DynamicPartition`).
     Partition(usize),
-    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position (i32); a step fails
-    /// where the positions are not all numbers from 0, each once (TensorFlow: `DynamicStitch`).
+    /// `(positions [n0], …, rows [n0, row…], …)`: all rows, each at its position (i32); a step
+    /// fails where the positions are not all numbers from 0, each once (TensorFlow:
+    /// `DynamicStitch`).
     Stitch,
     /// `(gradient, positions…)`: for each list of positions the gradient's rows at them.
     StitchGrad,

@@ -15,8 +15,8 @@ use super::session::Session;
 pub(super) struct LastReads {
     /// By name; the parts of one are in their order.
     weights: Vec<(Variable, Output)>,
-    /// Reads of all variables behind a fence: the read fails if a task that holds any is lost, since
-    /// a worker whose step needs that one can't end it.
+    /// Reads of all variables behind a fence: the read fails if a task that holds any is lost,
+    /// since a worker whose step needs that one can't end it.
     others: Vec<Target>,
 }
 

@@ -8,6 +8,10 @@ use super::{Candidate, Plan};
 use crate::report::estimate::Estimate;
 use crate::report::swept::{Swept, swept_name};
 
+/// Times, or prices, that differ by less than this share are equal: the start of a short simulation
+/// makes as much of the time that is projected from it.
+const TIE: f64 = 1e-3;
+
 /// What is asked of the candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +49,14 @@ impl Asked {
         match self {
             Self::Fastest | Self::FastestFor(_) => |point| point.seconds,
             Self::Cheapest | Self::CheapestWithin(_) => |point| point.price,
+        }
+    }
+
+    /// What decides between those that have equally little of it.
+    fn second(self) -> Self {
+        match self {
+            Self::Fastest | Self::FastestFor(_) => Self::Cheapest,
+            Self::Cheapest | Self::CheapestWithin(_) => Self::Fastest,
         }
     }
 
@@ -114,6 +126,12 @@ impl Plan {
             .filter_map(|candidate| Some((asked.estimate(candidate)?.mean, *candidate)))
             .collect();
         allowed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let least = allowed.first().map_or(0.0, |(amount, _)| *amount);
+        let ties = allowed.partition_point(|(amount, _)| *amount <= least * (1.0 + TIE));
+        let second = |one: &Candidate| asked.second().estimate(one).map(|estimate| estimate.mean);
+        allowed[..ties].sort_by(|(_, a), (_, b)| {
+            second(a).unwrap_or(f64::INFINITY).total_cmp(&second(b).unwrap_or(f64::INFINITY))
+        });
         let part = self.part().map(|part| format!(" of {part}")).unwrap_or_default();
         let asked_in_words = asked.render(currency.unwrap_or_default()) + &part;
         let what = swept_name(&asked_in_words, given);

@@ -15,7 +15,8 @@ impl Plan {
     pub fn write_page(&self, out: impl Write) -> io::Result<()> {
         let candidates = self.candidates();
         let answers = self.answers(&candidates);
-        let answers = list(answers.iter().map(|answer| answer.render().to_owned()));
+        let answers = answers.iter().map(|answer| answer.render().to_owned());
+        let answers = list(answers.chain(self.not_compared()));
         let knees = list(self.knees(&candidates).iter().map(super::Knee::render));
         let mut body = format!("<h2>Answers</h2>\n{answers}");
         if !knees.is_empty() {

@@ -150,6 +150,26 @@ fn a_candidate_is_off_the_front_only_if_seeds_show_that_another_beats_it() {
 }
 
 #[test]
+fn of_the_cheapest_the_fastest_is_named_and_of_the_fastest_the_cheapest() {
+    let plan = plan(priced(), &[(400.0, 10.0, 1), (100.0, 10.0001, 4), (100.0001, 12.0, 8)]);
+    let best: Vec<String> =
+        plan.answers(&plan.candidates()).into_iter().filter_map(|answer| answer.best).collect();
+    assert_eq!(best, ["sync (cluster.ps=4)"; 2]);
+}
+
+#[test]
+fn a_plan_of_several_runs_by_samples_says_what_it_does_not_compare() {
+    let question = Question { samples: Some(1000), ..Question::default() };
+    let mut plan = plan(question, &[(30.0, 1.0, 1), (60.0, 1.0, 2)]);
+    let text = |plan: &Plan| plan.render(Layout::Plain);
+    assert!(!text(&plan).contains("learns less"));
+    plan.points[1].run = "async".to_owned();
+    assert!(text(&plan).contains("one that learns less from a sample looks better than it is"));
+    plan.question = Question { target: Some(0.9), ..Question::default() };
+    assert!(!text(&plan).contains("learns less"), "each is simulated to the target");
+}
+
+#[test]
 fn a_knee_names_the_lesser_values_that_seeds_cant_tell_from_the_best() {
     let plan = of_seeds(&[(1, [9.0, 9.1, 9.2]), (2, [1.0, 1.5, 1.3]), (4, [1.0, 1.2, 1.1])]);
     let knee = &plan.knees(&plan.candidates())[0];

@@ -111,6 +111,7 @@ impl Plan {
             answers.iter().map(|answer| answer.render().to_owned()).collect();
         let knees: Vec<String> = self.knees(&candidates).iter().map(super::Knee::render).collect();
         text += &(layout.lines(&answers) + &layout.lines(&knees));
+        text += &layout.lines(&self.not_compared().into_iter().collect::<Vec<_>>());
         if candidates.iter().all(|candidate| candidate.seeds == 1) {
             let how_sure = "(of one seed: `--seeds 10` says how sure that is)";
             text += &layout.lines(&[how_sure.to_owned()]);
@@ -131,6 +132,17 @@ impl Plan {
         };
         let part = self.part().map(|part| format!("; not complete: {part}"));
         format!("{}: {what}{}", self.scenario, part.unwrap_or_default())
+    }
+
+    /// What the answers leave out, if several runs are planned by samples.
+    pub(super) fn not_compared(&self) -> Option<String> {
+        let first = self.points.first()?;
+        let has_others = self.points.iter().any(|point| point.run != first.run);
+        (self.question.samples.is_some() && has_others).then(|| {
+            "(of as many samples for each run: one that learns less from a sample looks better \
+             than it is)"
+                .to_owned()
+        })
     }
 
     /// `6 of 24 points`, unless it has all.
