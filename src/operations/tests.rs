@@ -206,8 +206,8 @@ const BY_KERNEL: [(KernelKind, &str); 5] = [
         "BroadcastTo Cast ConcatV2 DynamicPartition DynamicStitch DynamicStitchGrad GatherV2
         GatherGrad GatherNd OneHot Pack PadV2 RandomStandardNormal RandomUniform TruncatedNormal
         Reshape ReshapeLike ReverseV2 ScatterNd SelectV2 ShardIds Slice SplitLike SplitV
-        StridedSlice StridedSliceGrad TensorScatterAdd TensorScatterUpdate Tile Transpose Unique Unpack
-        ZerosLike",
+        StridedSlice StridedSliceGrad TensorScatterAdd TensorScatterUpdate Tile Transpose Unique
+        Unpack ZerosLike",
     ),
 ];
 

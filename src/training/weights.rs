@@ -21,14 +21,15 @@ pub(super) struct LastReads {
 }
 
 impl LastReads {
-    /// Those of `graph`. Where workers may be amid a step when the chief ends, whose update is
-    /// counted, the reads come after these steps: behind a fence, which the chief's leave lifts.
+    /// Those of `graph`. Where each gradient counts by itself, workers may be amid a step when the
+    /// chief ends, and its update is counted. The reads come after these steps: behind a fence,
+    /// which the chief's leave lifts.
     pub(super) fn of(graph: &Graph) -> std::result::Result<Self, GraphError> {
         let mut variables = graph.trainable_variables();
         variables.sort_by_cached_key(place);
         let has_late_updates = |replica: &Replica| {
             replica.workers > 1
-                && !replica.mode.needs().is_barrier()
+                && !replica.mode.needs().has_rounds()
                 && !graph.has_updates_without_chief()
         };
         let Some(replica) = graph.shared_replica().filter(has_late_updates) else {
