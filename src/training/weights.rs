@@ -15,43 +15,44 @@ use super::session::Session;
 pub(super) struct LastReads {
     /// By name; the parts of one are in their order.
     weights: Vec<(Variable, Output)>,
-    /// Reads of all variables behind a fence: the read fails if a task that holds any is lost,
-    /// since a worker whose step needs that one can't end it.
-    others: Vec<Target>,
+    /// What comes before, in turn.
+    before: Vec<Vec<Target>>,
 }
 
 impl LastReads {
     /// Those of `graph`. Where each gradient counts by itself, workers may be amid a step when the
-    /// chief ends, and its update is counted. The reads come after these steps: behind a fence,
-    /// which the chief's leave lifts.
+    /// chief ends, and its update is counted. The reads come after these steps: the chief puts up a
+    /// fence, which is up once they have ended, and lifts it at once.
     pub(super) fn of(graph: &Graph) -> std::result::Result<Self, GraphError> {
         let mut variables = graph.trainable_variables();
         variables.sort_by_cached_key(place);
+        let read = |variable: Variable| (variable.clone(), variable.read());
+        let weights = variables.into_iter().map(read).collect();
         let has_late_updates = |replica: &Replica| {
             replica.workers > 1
                 && !replica.mode.needs().has_rounds()
                 && !graph.has_updates_without_chief()
         };
         let Some(replica) = graph.shared_replica().filter(has_late_updates) else {
-            let read = |variable: Variable| (variable.clone(), variable.read());
-            let weights = variables.into_iter().map(read).collect();
-            return Ok(Self { weights, others: Vec::new() });
+            return Ok(Self { weights, before: Vec::new() });
         };
-        let fence = graph.fence(replica)?;
-        graph.with_control_dependencies(&[&fence], |graph| {
-            let read = |variable: Variable| (variable.clone(), variable.read_again());
-            let weights = variables.into_iter().map(read).collect();
+        let (fence, lift) = (graph.fence(replica)?, graph.lift_fence(replica)?);
+        let all = graph.with_control_dependencies(&[&fence], |graph| {
             let all = graph.initializers().into_iter();
-            let others = all.map(|(variable, _)| variable.read_again().target()).collect();
-            Ok(Self { weights, others })
-        })
+            Ok(all.map(|(variable, _)| variable.read_again().target()).collect())
+        })?;
+        Ok(Self { weights, before: vec![all, vec![lift]] })
     }
 
     /// Reads them in `session`. None if only shapes are computed.
     pub(super) async fn read(&self, session: &Session) -> Result<Option<Weights>> {
+        // A worker can't end a step whose variables are lost with their task: a step that needs all
+        // of them fails then, too.
+        for targets in &self.before {
+            targets.iter().fold(session.run(), |run, target| run.target(target)).await?;
+        }
         let reads = self.weights.iter().map(|(_, read)| read);
-        let run = reads.fold(session.run(), |run, read| run.fetch(read));
-        let fetched = self.others.iter().fold(run, |run, read| run.target(read)).await?;
+        let fetched = reads.fold(session.run(), |run, read| run.fetch(read)).await?;
         let variables = self.weights.iter().map(|(variable, _)| variable.clone());
         let values = (0..self.weights.len()).map(|index| fetched[index].clone());
         let read: Vec<(Variable, Tensor)> = variables.zip(values).collect();
