@@ -319,7 +319,7 @@ impl Access {
             }
             LetIn { worker, .. } if *worker < self.workers => return Ok(()),
             Leave { worker, .. } => (*worker, false),
-            ChiefFailed(_) => (0, false),
+            ChiefFailed { .. } => (0, false),
             Back { worker } if self.may_count_steps(peer) && *worker < self.workers => {
                 return Ok(());
             }

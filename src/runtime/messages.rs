@@ -351,12 +351,14 @@ pub enum ParameterServerMessage {
         /// one that goes on. The next one may have begun elsewhere.
         training: u32,
     },
-    /// Chief: it can't give the variables their values, and would end so again if it was started
-    /// again. Who waits for them ends with its error.
-    ChiefFailed(
+    /// Chief: it can't give the variables their values, or save them for the first time, and would
+    /// end so again if it was started again. Who waits for them ends with its error.
+    ChiefFailed {
         /// The error.
-        Box<Error>,
-    ),
+        error: Box<Error>,
+        /// Whether the training has never been saved: who trains ends with the error, too.
+        is_unsaved: bool,
+    },
     /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
     /// training.
     Stopping,

@@ -214,7 +214,7 @@ impl ParameterServer {
                 self.hear_of_the_end(from, training);
             }
             // Others end the training.
-            ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed(_) => {
+            ParameterServerMessage::Stopping | ParameterServerMessage::ChiefFailed { .. } => {
                 self.trainings.answer_joins();
             }
             ParameterServerMessage::Reset { number, containers, within_training, incarnations } => {

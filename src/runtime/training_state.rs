@@ -47,8 +47,8 @@ pub(crate) struct TrainingState {
     is_at_last_step: Cell<bool>,
     /// Whether the training keeps checkpoints that outlast its chief's process.
     has_lasting_checkpoints: Cell<bool>,
-    /// Why the chief can't give the variables their values, if it has said so.
-    chief_failed: RefCell<Option<Error>>,
+    /// Why the chief can't give the variables their values, or save them, if it has said so.
+    chief_failed: RefCell<Option<ChiefFailure>>,
     /// The number of times that the task's variables have been cleared.
     resets: Cell<u64>,
     /// Whether the cluster has parameter servers.
@@ -68,6 +68,13 @@ pub(crate) struct TrainingState {
     pub(crate) news: Rc<News>,
     /// How far the training is, as far as this task knows.
     progress: RefCell<TrainingProgress>,
+}
+
+/// What the chief has said that it can't do.
+struct ChiefFailure {
+    error: Error,
+    /// Whether the training has never been saved, so that those who train end, too.
+    is_unsaved: bool,
 }
 
 impl TrainingState {
@@ -247,15 +254,26 @@ impl TrainingState {
         self.has_lasting_checkpoints() && self.is_chief_away()
     }
 
-    /// Why the chief can't give the variables their values, if it has said so.
+    /// Why the chief can't give the variables their values, or save them, if it has said so.
     pub(crate) fn chief_failed(&self) -> Option<Error> {
-        self.chief_failed.borrow().clone()
+        self.chief_failed.borrow().as_ref().map(|failure| failure.error.clone())
     }
 
-    /// The variables have their values, or the chief is back: whatever it failed with before is
-    /// past.
+    /// Why the chief could not save the training for the first time, if it has said so: who trains
+    /// does so for nothing.
+    pub(crate) fn never_saved_for(&self) -> Option<Error> {
+        let failure = self.chief_failed.borrow();
+        failure.as_ref().filter(|failure| failure.is_unsaved).map(|failure| failure.error.clone())
+    }
+
+    /// The chief is back, or this task has ended with its failure: it is past.
     pub(crate) fn forget_failure(&self) {
         self.chief_failed.take();
+    }
+
+    /// The variables have their values: that they had none is past.
+    pub(crate) fn find_values(&self, is_chief: bool) {
+        self.chief_failed.borrow_mut().take_if(|failure| is_chief || !failure.is_unsaved);
     }
 
     /// The number of times that the task's variables have been cleared.
@@ -338,8 +356,9 @@ impl TrainingState {
                 self.forget_failure();
                 self.news.come();
             }
-            ParameterServerMessage::ChiefFailed(error) => {
-                self.chief_failed.replace(Some(Error::clone(error)));
+            ParameterServerMessage::ChiefFailed { error, is_unsaved } => {
+                let (error, is_unsaved) = (Error::clone(error), *is_unsaved);
+                self.chief_failed.replace(Some(ChiefFailure { error, is_unsaved }));
                 self.news.come();
             }
             ParameterServerMessage::Stopping => {
@@ -362,7 +381,8 @@ impl TrainingState {
 pub(crate) fn never_saved(chief: &TaskName) -> Error {
     let message = format!(
         "the training is over, but {chief}, the chief, never came back to save it: what was learnt \
-         after its last checkpoint is in none; start all tasks again to go on from that one"
+         after its last checkpoint, or all if there is none, is lost; start all tasks again: they \
+         go on from that checkpoint, or begin anew"
     );
     Error::new(Code::Unavailable, message)
 }

@@ -213,7 +213,7 @@ fn kind_for_parameter_server(message: &ParameterServerMessage) -> Kind {
         Message::Install(_) => Kind::Install,
         Message::LetIn { .. } => Kind::LetIn,
         Message::TrainingOver { .. } => Kind::TrainingOver,
-        Message::ChiefFailed(_) => Kind::ChiefFailed,
+        Message::ChiefFailed { .. } => Kind::ChiefFailed,
         Message::Stopping => Kind::Stopping,
     }
 }

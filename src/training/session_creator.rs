@@ -95,7 +95,7 @@ impl SessionCreator {
             return self.wait(session).await;
         }
         self.task.server().publish_places(places(&self.graph, self.task.name()));
-        self.prepare(session).await.inspect_err(|error| self.tell_of_failure(error))
+        self.prepare(session).await.inspect_err(|error| self.task.tell_of_failure(error, false))
     }
 
     /// A session to replace one that was lost with the error `root`, in a training that was at
@@ -121,7 +121,8 @@ impl SessionCreator {
             return Err(given_up(root, &format!("{what}, and {stopping} was asked to stop")));
         }
         if self.task.is_chief() {
-            let newest = self.latest().await.inspect_err(|error| self.tell_of_failure(error))?;
+            let newest =
+                self.latest().await.inspect_err(|error| self.task.tell_of_failure(error, false))?;
             return match (values.start_again(global_step, newest.is_some()), newest) {
                 (Start::BeginAnew, _) => self.begin_anew(found).await,
                 (_, Some(checkpoint)) => self.go_back(global_step, root, &what, checkpoint).await,
@@ -280,7 +281,7 @@ impl SessionCreator {
         self.scaffold.set_mirrors(&session).await?;
         self.renew_timeout(&session);
         let training = self.task.server().training();
-        training.forget_failure();
+        training.find_values(self.task.is_chief());
         let resets = training.resets();
         let was_reset = self.resets.replace(resets) != resets;
         Ok(Created {

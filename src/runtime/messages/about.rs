@@ -70,7 +70,7 @@ impl ParameterServerMessage {
                 About::Number(u64::from(*number))
             }
             Self::Install(view) => About::Number(u64::from(view.number)),
-            Self::TrainingOver { .. } | Self::ChiefFailed(_) | Self::Stopping => About::Nothing,
+            Self::TrainingOver { .. } | Self::ChiefFailed { .. } | Self::Stopping => About::Nothing,
         }
     }
 }

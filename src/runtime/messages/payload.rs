@@ -193,7 +193,7 @@ impl ParameterServerMessage {
                 let tasks = incarnations.iter().map(|(task, _)| 12 + text(task.job()));
                 containers.chain(tasks).sum()
             }
-            Self::ChiefFailed(error) => STRING_HEADER + error.message.len() as u64,
+            Self::ChiefFailed { error, .. } => STRING_HEADER + error.message.len() as u64,
             Self::LetIn { .. } => 4,
             Self::Flush { out, .. } => 4 * (1 + out.len() as u64),
             Self::Flushed { progress, .. } => 5 + 28 * progress.len() as u64,

@@ -291,7 +291,10 @@ fn to_parameter_servers() -> [ParameterServerMessage; 12] {
         }),
         ParameterServerMessage::LetIn { worker: 3, view: 2 },
         ParameterServerMessage::TrainingOver { training: 2 },
-        ParameterServerMessage::ChiefFailed(Box::new(Error::new(Code::NotFound, "no `v`"))),
+        ParameterServerMessage::ChiefFailed {
+            error: Box::new(Error::new(Code::NotFound, "no `v`")),
+            is_unsaved: true,
+        },
         ParameterServerMessage::Stopping,
     ]
 }

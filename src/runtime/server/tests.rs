@@ -176,7 +176,10 @@ fn a_parameter_server_ends_with_the_error_of_its_chief_once_nobody_uses_it() {
         let servers = servers_of_a_training().await;
         let (ps, worker) = (&servers[0], &servers[2]);
         let error = Error::new(Code::NotFound, "the checkpoint has no `v`").on(servers[1].task());
-        let failed = || ParameterServerMessage::ChiefFailed(Box::new(error.clone()));
+        let failed = || {
+            let error = Box::new(error.clone());
+            ParameterServerMessage::ChiefFailed { error, is_unsaved: false }
+        };
         ps.actors.deliver(WORKER, vec![failed().into()]);
         assert!(waits_to_end(ps).await, "somebody uses it");
         ps.actors.lost(WORKER, Loss::Stopped);
@@ -224,6 +227,27 @@ fn what_the_chief_sent_last_does_not_hide_that_it_is_lost_from_who_watches_its_c
         evaluator.actors.lost(WORKER, Loss::Stopped);
         settle().await;
         assert_eq!(evaluator.watched(), Watched::Lost);
+    });
+}
+
+#[test]
+fn a_first_checkpoint_that_could_not_be_saved_is_no_matter_of_the_values_and_ends_the_servers() {
+    on_actix(async {
+        let servers = servers_of_a_training().await;
+        let (ps, worker) = (&servers[0], &servers[2]);
+        let error = Error::new(Code::Unwritable, "the disk is full").on(servers[1].task());
+        for server in [ps, worker] {
+            let error = Box::new(error.clone());
+            let failed = ParameterServerMessage::ChiefFailed { error, is_unsaved: true };
+            server.actors.deliver(WORKER, vec![failed.into()]);
+        }
+        settle().await;
+        worker.training().find_values(false);
+        assert_eq!(worker.training().never_saved_for(), Some(error.clone()));
+        worker.training().find_values(true);
+        assert_eq!(worker.training().never_saved_for(), None, "its values are new ones");
+        ps.actors.lost(WORKER, Loss::Stopped);
+        assert_eq!(ps.join(2, Patience::default()).await, Err(error));
     });
 }
 

@@ -68,6 +68,11 @@ pub(super) fn is_about_the_end(message: &PeerMessage) -> bool {
     let PeerMessage::ParameterServer(message) = message else { return false };
     matches!(
         message,
-        Leave { .. } | Lost { .. } | Back { .. } | TrainingOver { .. } | ChiefFailed(_) | Stopping
+        Leave { .. }
+            | Lost { .. }
+            | Back { .. }
+            | TrainingOver { .. }
+            | ChiefFailed { .. }
+            | Stopping
     )
 }

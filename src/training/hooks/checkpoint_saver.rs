@@ -225,19 +225,20 @@ impl CheckpointSaver {
         }
     }
 
-    /// Saves when a training begins: a place that can't be written to is an error then. A chief
-    /// that has come back before the first step goes on.
+    /// Saves when a training begins: a place that can't be written to is an error then, of the
+    /// others, too, that train meanwhile. A chief that has come back before the first step goes on.
     async fn save_first(&mut self, context: &HookContext<'_>) -> Result<()> {
         match self.save(context).await {
             Err(error) if is_of_store(&error) => {
                 let hangs = self.checkpoints.hang(context.task).is_some();
                 if hangs || self.checkpoints.newest(context.task).await?.is_none() {
+                    context.task.tell_of_failure(&error, true);
                     return Err(error);
                 }
                 go_on_without(context, self.begun, &error);
                 Ok(())
             }
-            saved => saved,
+            saved => saved.inspect_err(|error| context.task.tell_of_failure(error, true)),
         }
     }
 }

@@ -153,7 +153,8 @@ impl MonitoredSession {
     ///
     /// # Errors
     /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
-    /// with the code of what a new session ended with, if starting again would end the same way.
+    /// with the code of what a new session ended with, if starting again would end the same way;
+    /// the chief's, if it could not save the training for the first time.
     pub(super) fn recover(
         &mut self,
         root: Error,
@@ -165,6 +166,7 @@ impl MonitoredSession {
     async fn recover_in_place(&mut self, root: Error) -> Result<bool> {
         let mut is_back = false;
         loop {
+            self.task.require_saved()?;
             let Some(pause) = self.tries.pause() else {
                 return Err(given_up(&root, "it has been tried again, in vain"));
             };

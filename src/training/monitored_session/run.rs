@@ -110,6 +110,7 @@ impl<'a> MonitoredRun<'a> {
         }
         let mut fed = None;
         loop {
+            self.monitored.task.require_saved()?;
             if fed.is_none() && self.feeder.is_some() {
                 self.wait_for_input().await?;
             }

@@ -11,7 +11,7 @@ use super::super::places::unless_misplaced;
 use super::super::recovery::given_up;
 use super::super::session::Session;
 use super::{Created, SessionCreator};
-use crate::runtime::{Code, Error, ParameterServerMessage, Result};
+use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
 /// How long a task that is there takes to answer, at most.
@@ -105,19 +105,6 @@ impl SessionCreator {
         }
         let met = self.helpers.iter().fold(session.run(), |run, helper| run.target(helper));
         met.await.map(drop)
-    }
-
-    /// Tells the others of an `error` of the chief's checkpoints. Nobody else gives the variables
-    /// their values, and starting the chief again does not mend it. What other tasks have to do
-    /// with, they find out by themselves.
-    pub(super) fn tell_of_failure(&self, error: &Error) {
-        let is_lasting = error.code.is_of_storage()
-            || matches!(error.code, Code::InvalidArgument | Code::NotFound);
-        let server = self.task.server();
-        if is_lasting && error.task.is_none() && server.unreached_holders().is_empty() {
-            let error = Box::new(error.clone().on(self.task.name()));
-            server.tell_all(&ParameterServerMessage::ChiefFailed(error));
-        }
     }
 
     /// Adds the chief's name to the error of a worker that waited for the first values in vain. It

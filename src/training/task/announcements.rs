@@ -3,7 +3,7 @@
 use super::Task;
 use crate::cluster::Role;
 use crate::graph::Replica;
-use crate::runtime::{ParameterServerMessage, Result};
+use crate::runtime::{Code, Error, ParameterServerMessage, Result};
 use crate::sync::{Departed, Leaving};
 use crate::training::record::{Evaluation, Fact};
 
@@ -63,6 +63,35 @@ impl Task {
             && !server.training().partings.have_announced_the_end()
         {
             server.broadcast(&server.training_over());
+        }
+    }
+
+    /// Tells the others of an `error` of the chief's checkpoints, of which there are none yet if the
+    /// training `is_unsaved`. Nobody else gives the variables their values, or saves them, and
+    /// starting the chief again does not mend it. What other tasks have to do with, they find out
+    /// by themselves.
+    pub(in crate::training) fn tell_of_failure(&self, error: &Error, is_unsaved: bool) {
+        let is_lasting = error.code.is_of_storage()
+            || matches!(error.code, Code::InvalidArgument | Code::NotFound);
+        let server = &self.inner.parts.server;
+        if is_lasting && error.task.is_none() && server.unreached_holders().is_empty() {
+            let error = Box::new(error.clone().on(self.name()));
+            server.tell_all(&ParameterServerMessage::ChiefFailed { error, is_unsaved });
+        }
+    }
+
+    /// Makes sure that the chief has not failed to save the training for the first time.
+    ///
+    /// # Errors
+    /// The chief's, if it has.
+    pub(in crate::training) fn require_saved(&self) -> Result<()> {
+        let training = self.inner.parts.server.training();
+        match training.never_saved_for() {
+            Some(error) => {
+                training.forget_failure(); // another training may follow
+                Err(error)
+            }
+            None => Ok(()),
         }
     }
 

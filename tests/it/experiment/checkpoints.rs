@@ -1,10 +1,12 @@
 //! Checkpoints of a simulation: those that a program names by a folder, and the scenario's.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use trainyard::checkpoint::{Memory, Retention, Saver, Store};
 use trainyard::experiment::{Experiment, ExperimentError};
@@ -276,6 +278,37 @@ fn a_disk_that_is_full_as_the_training_begins_ends_it_as_one_that_cannot_be_writ
         let ExperimentError::Run { error, .. } = error else { panic!("{error}") };
         assert_eq!(error.code, Code::Unwritable, "room for {room} files: {error}");
         assert!(error.message.contains("no space is left"), "{error}");
+    }
+}
+
+#[test]
+fn nobody_trains_on_whose_chief_could_not_save_the_first_checkpoint() {
+    for (mode, room) in [("async", 1), ("async", 2), ("sync", 1)] {
+        let text = format!(
+            "[cluster]\nps = 2\nworker = 3\n[compute]\n\
+             step_time = {{ law = 'constant', value = '10ms' }}\n[stop]\nsteps = 4000\n\
+             [[run]]\nname = 'a'\nmode = '{mode}'\n"
+        );
+        let mut trial = Experiment::parse(&text).unwrap().trials().unwrap().remove(0);
+        trial.checkpointing = Some(Checkpointing::new(filling(room)));
+        let ends = Arc::new(Mutex::new(BTreeMap::new()));
+        let program = |task: Task| {
+            let ends = Arc::clone(&ends);
+            async move {
+                let ended = train(task.clone()).await;
+                ends.lock().unwrap().insert(task.name().to_string(), ended.clone());
+                task.sleep(Duration::from_secs(5)).await; // the first to fail ends all
+                ended
+            }
+        };
+        let error = trial.simulate(&program).outcome.result.map(drop).unwrap_err();
+        assert_eq!(error.code, Code::Unwritable, "{mode}: {error}");
+        let ends = ends.lock().unwrap();
+        for task in ["worker:0", "worker:1", "worker:2"] {
+            let Some(Err(error)) = ends.get(task) else { panic!("{mode}, {task}: {ends:?}") };
+            assert_eq!(error.code, Code::Unwritable, "{mode}, {task}: {error}");
+            assert!(error.message.contains("no space is left"), "{task}: {error}");
+        }
     }
 }
 

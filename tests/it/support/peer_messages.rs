@@ -49,7 +49,7 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
     let to_server = [
         ParameterServerMessage::Lost { worker: 0 },
         ParameterServerMessage::Back { worker: 0 },
-        ParameterServerMessage::ChiefFailed(Box::new(error)),
+        ParameterServerMessage::ChiefFailed { error: Box::new(error), is_unsaved: false },
         ParameterServerMessage::TrainingOver { training: 1 },
         ParameterServerMessage::Reset { number, containers, within_training, incarnations },
     ];

@@ -19,7 +19,7 @@ impl Trainings {
     ///
     /// # Errors
     /// If the chief has not ended it, in a training with lasting checkpoints: started again, all
-    /// tasks go on from the newest.
+    /// tasks go on from the newest. If it could not save the first one: its error.
     pub(super) fn end(&self) -> Result<()> {
         let training = &self.outbox.actors.training;
         let is_done = self.members.is_done(0) || training.chief_left() == Some(Leaving::Done);
@@ -27,6 +27,9 @@ impl Trainings {
         let Some(chief) = chief.filter(|_| !is_done && !self.clock.has_common_end()) else {
             return Ok(());
         };
+        if let Some(error) = training.never_saved_for() {
+            return Err(error);
+        }
         if training.has_lasting_checkpoints() {
             return Err(never_saved(&chief).on(&self.outbox.name(self.outbox.local())));
         }
