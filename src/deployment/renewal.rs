@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::clock::date;
 use crate::cluster::TaskName;
-use crate::transport::{Identity, Payload, Quic};
+use crate::transport::{Identity, Payload, Quic, QuicError};
 
 /// The time between two looks at the folder.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
@@ -28,12 +28,13 @@ const WARNINGS: [Duration; 9] = [
     Duration::ZERO,
 ];
 
-/// The folder of a task's certificate, and the time of the one that is in use.
+/// The folder of a task's certificate, and the time of the one that was last seen there.
 #[derive(Debug)]
 pub(super) struct Renewal {
     folder: PathBuf,
     task: TaskName,
-    taken: Option<SystemTime>,
+    /// When the certificate was written that is in use, or a later one of another authority.
+    seen: Option<SystemTime>,
     /// How many of [`WARNINGS`] were due when the end was last looked at. None before the first
     /// look: the task has warned as it read the certificate.
     warned: Option<usize>,
@@ -42,8 +43,8 @@ pub(super) struct Renewal {
 impl Renewal {
     /// Watches the certificate of `task` in `folder`, which has just been read.
     pub(super) fn new(folder: &Path, task: &TaskName) -> Self {
-        let taken = changed(folder, task);
-        Self { folder: folder.to_owned(), task: task.clone(), taken, warned: None }
+        let seen = changed(folder, task);
+        Self { folder: folder.to_owned(), task: task.clone(), seen, warned: None }
     }
 
     /// Looks from time to time, for as long as `quic` is there.
@@ -74,20 +75,25 @@ impl Renewal {
     }
 
     /// Has `quic` take a certificate that is new in the folder. One that is not whole yet is looked
-    /// at again: its two files are written one after the other.
+    /// at again: its two files are written one after the other. One of another authority would cut
+    /// the task off from the others: it is told once, and left.
     fn look<M: Payload>(&mut self, quic: &Rc<Quic<M>>) {
         let found = changed(&self.folder, &self.task);
-        if found.is_none() || found == self.taken {
+        if found.is_none() || found == self.seen {
             return;
         }
-        let loaded = Identity::load(&self.folder, &self.task).map_err(|error| error.to_string());
-        match loaded.and_then(|new| quic.renew(&new).map_err(|error| error.to_string())) {
+        let loaded = Identity::load(&self.folder, &self.task).map_err(QuicError::from);
+        match loaded.and_then(|new| quic.renew(&new)) {
             Ok(()) => {
                 tracing::info!(task = %self.task, "the certificate is renewed");
-                self.taken = found;
+                self.seen = found;
+            }
+            Err(error @ QuicError::OtherAuthority { .. }) => {
+                tracing::warn!("{error}");
+                self.seen = found;
             }
             Err(error) => {
-                tracing::warn!(task = %self.task, error, "the new certificate is not taken yet")
+                tracing::warn!(task = %self.task, %error, "the new certificate is not taken yet")
             }
         }
     }
@@ -134,39 +140,83 @@ mod tests {
         assert!(next.is_some(), "the new one ends, too");
     }
 
-    #[test]
-    fn a_renewed_certificate_is_taken_once_it_is_whole() {
-        let folder = std::env::temp_dir().join(format!("trainyard-renewal-{}", std::process::id()));
+    /// An empty folder for the certificates of the test of that name.
+    fn empty_folder(test: &str) -> PathBuf {
+        let name = format!("trainyard-renewal-{test}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
         let _absent = fs::remove_dir_all(&folder);
-        let (task, authority) = (TaskName::new("ps", 0), Authority::new("run").unwrap());
-        let issue = |days| authority.issue_for(&task, &[], days * DAY).unwrap();
-        issue(100).save(&folder, &task).unwrap();
+        folder
+    }
+
+    /// Runs `test` with the running `task`, whose certificate is in `folder`.
+    fn with_running<F: Future<Output = ()>>(
+        folder: &Path,
+        task: &TaskName,
+        test: impl FnOnce(Rc<Quic<Message>>, Renewal) -> F,
+    ) {
         let runtime = || {
             let mut builder = tokio::runtime::Builder::new_current_thread();
             builder.enable_all().build().unwrap()
         };
         actix_rt::System::with_tokio_rt(runtime).block_on(async {
             let cluster = ClusterSpec::dense([("ps", ["127.0.0.1:1"])]).unwrap();
-            let identity = Identity::load(&folder, &task).unwrap();
+            let identity = Identity::load(folder, task).unwrap();
             let config = QuicConfig::new(cluster, task.clone(), RunId::new("run"), identity);
             let listen = Some("127.0.0.1:0".parse().unwrap());
             let quic = Quic::<Message>::bind(QuicConfig { listen, ..config }).await.unwrap();
-            let mut renewal = Renewal::new(&folder, &task);
-            let first = renewal.taken;
+            test(quic, Renewal::new(folder, task)).await;
+        });
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_of_another_authority_is_not_taken_and_a_later_one_of_the_same_is() {
+        let (folder, task) = (empty_folder("other"), TaskName::new("ps", 0));
+        let [own, other] = [(); 2].map(|()| Authority::new("run").unwrap());
+        let issue = |authority: &Authority, days| {
+            fs::remove_dir_all(&folder).unwrap_or_default();
+            let identity = authority.issue_for(&task, &[], days * DAY).unwrap();
+            identity.save(&folder, &task).unwrap();
+        };
+        issue(&own, 100);
+        let (folder, task) = (&folder, &task);
+        with_running(folder, task, |quic, mut renewal| async move {
+            let first_end = quic.certificate_end();
+            issue(&other, 200);
+            let stranger = Identity::load(&folder, &task).unwrap();
+            let refused = quic.renew(&stranger).unwrap_err().to_string();
+            assert!(refused.contains("restart all tasks"), "{refused}");
+            renewal.look(&quic);
+            assert_eq!(quic.certificate_end(), first_end, "the one in use is kept");
+            assert_eq!(renewal.seen, changed(&folder, &task), "it is told once");
+            issue(&own, 300);
+            renewal.look(&quic);
+            assert!(quic.certificate_end() > first_end);
+        });
+    }
+
+    #[test]
+    fn a_renewed_certificate_is_taken_once_it_is_whole() {
+        let folder = empty_folder("whole");
+        let (task, authority) = (TaskName::new("ps", 0), Authority::new("run").unwrap());
+        let issue = |days| authority.issue_for(&task, &[], days * DAY).unwrap();
+        let (folder, task) = (&folder, &task);
+        issue(100).save(folder, task).unwrap();
+        with_running(folder, task, |quic, mut renewal| async move {
+            let first = renewal.seen;
             let end = || quic.certificate_end().unwrap();
             let first_end = end();
             let key = fs::read(folder.join("ps-0.key")).unwrap();
-            issue(200).save(&folder, &task).unwrap();
+            issue(200).save(folder, task).unwrap();
             let new_key = fs::read(folder.join("ps-0.key")).unwrap();
             fs::write(folder.join("ps-0.key"), &key).unwrap();
             renewal.look(&quic);
-            assert_eq!(renewal.taken, first, "its key is still the old one");
+            assert_eq!(renewal.seen, first, "its key is still the old one");
             fs::write(folder.join("ps-0.key"), &new_key).unwrap();
             renewal.look(&quic);
-            assert_ne!(renewal.taken, first);
-            assert_eq!(renewal.taken, changed(&folder, &task));
+            assert_ne!(renewal.seen, first);
+            assert_eq!(renewal.seen, changed(&folder, &task));
             assert!(end() > first_end);
         });
-        fs::remove_dir_all(folder).unwrap();
     }
 }

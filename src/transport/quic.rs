@@ -91,7 +91,8 @@ impl<M: Payload> Quic<M> {
     /// Proves its name with `identity` from now on, in new connections.
     ///
     /// # Errors
-    /// If the identity is not the task's, or its key is another certificate's.
+    /// If the identity is not the task's, its key is another certificate's, or its authority is not
+    /// the one that is in use: the task keeps the identity that it has.
     pub fn renew(&self, identity: &Identity) -> Result<(), QuicError> {
         self.node.renew(identity)
     }

@@ -122,6 +122,15 @@ pub enum QuicError {
         /// The reason.
         reason: String,
     },
+    /// The new certificate of a running task is of an authority that the other tasks do not trust.
+    #[error(
+        "the new certificate of {task} is of another authority, and is not taken: issue it from \
+         that of the run, or restart all tasks with certificates of the new one"
+    )]
+    OtherAuthority {
+        /// The task.
+        task: TaskName,
+    },
     /// The machine provides no randomness.
     #[error("this machine provides no randomness, which encryption needs")]
     Randomness,

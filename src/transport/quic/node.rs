@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
+use rustls_pki_types::CertificateDer;
 use tokio::sync::Notify;
 
 use super::super::{ASKER, Identity, Inbox, Loss, Messages, Payload, PeerId};
@@ -85,6 +86,8 @@ pub(super) struct Node<M> {
 pub(super) struct Roles {
     client: Arc<QuicClientConfig>,
     pub(super) server: Arc<QuicServerConfig>,
+    /// The certificate of the authority, which all tasks of the run trust.
+    authority: CertificateDer<'static>,
     /// When the certificate ends, if that is known.
     pub(super) end: Option<SystemTime>,
 }
@@ -92,7 +95,8 @@ pub(super) struct Roles {
 impl Roles {
     pub(super) fn new(task: &TaskName, identity: &Identity) -> Result<Self, QuicError> {
         let (client, server) = roles(task, identity)?;
-        Ok(Self { client: Arc::new(client), server: Arc::new(server), end: identity.end() })
+        let (client, server) = (Arc::new(client), Arc::new(server));
+        Ok(Self { client, server, authority: identity.authority(), end: identity.end() })
     }
 }
 
@@ -153,7 +157,11 @@ impl<M: Payload> Node<M> {
 
     /// Proves the task's name with `identity` from now on.
     pub(super) fn renew(&self, identity: &Identity) -> Result<(), QuicError> {
-        self.roles.replace(Roles::new(&self.task, identity)?);
+        let new = Roles::new(&self.task, identity)?;
+        if new.authority != self.roles.borrow().authority {
+            return Err(QuicError::OtherAuthority { task: self.task.clone() });
+        }
+        self.roles.replace(new);
         self.endpoint.set_server_config(Some(self.server_config(false)));
         self.lanes.renew(Servers::new(self.server_config(true), self.server_config(false)));
         Ok(())
