@@ -12,7 +12,7 @@ use super::handshakes::{Handshake, LONGEST_WAIT};
 use super::hello::{Hello, introduce, listen};
 use super::node::Node;
 use super::peer_connection::{PeerConnection, Side};
-use super::refusal::{Close, Refusal};
+use super::refusal::{Close, Refusal, unlisted};
 use super::security::{asker_as_client, names};
 use super::settings::is_loopback;
 use super::{receiving, sending};
@@ -99,7 +99,7 @@ async fn introductions<M: Payload>(
     check_name(node, connection, &hello)?; // first: who is refused is remembered by name
     hello.check(&node.task, &node.run)?;
     if !node.roster.contains(&hello.task) && ![CLIENT, ASKER].contains(&hello.task.job()) {
-        return Err(Refusal::Stranger(hello.task));
+        return Err(unlisted(hello.task, &node.task, &node.roster));
     }
     let peer = node.find_or_add(&hello.task);
     let epoch = peer.greet(node, Side::Accepted, &hello)?;

@@ -8,7 +8,7 @@ use super::super::wire::{VERSION, WireError};
 use super::super::{ASKER, Refused};
 use super::RunId;
 use super::mistaken;
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::{ClusterSpec, Role, TaskName};
 
 /// The reason for closing a connection, as the other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Close {
     Garbage,
     /// The two tasks have lost each other, perhaps on another connection.
     Lost,
-    /// The other end is of another training, or has other settings.
+    /// The other end is of another training, has other settings, or is not in this task's cluster.
     OtherRun,
     /// A later incarnation of the other end has connected before.
     Outlived,
@@ -68,7 +68,7 @@ impl Alert {
 /// The reason why there is no connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    // Either end may print these two, so they name both.
+    // Either end may print these three, so they name both.
     #[error(
         "{0} takes part in the training `{1}`, and {2} in `{3}`: give both the same scenario's \
          name, or the same --run-name"
@@ -76,6 +76,11 @@ pub(super) enum Refusal {
     Run(TaskName, String, TaskName, RunId),
     #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
+    #[error(
+        "{sender} is not among the tasks that {task} knows ({known}): start all tasks with the same \
+         addresses"
+    )]
+    NotListed { sender: TaskName, task: TaskName, known: String },
     #[error("it says that it is {0}, but its certificate has another name")]
     Name(TaskName),
     #[error(
@@ -121,7 +126,7 @@ impl Refusal {
     pub(super) fn close(&self) -> Close {
         match self {
             Self::Wire(_) => Close::Garbage,
-            Self::Run(..) | Self::Setting(..) => Close::OtherRun,
+            Self::Run(..) | Self::Setting(..) | Self::NotListed { .. } => Close::OtherRun,
             Self::Outlived(_) => Close::Outlived,
             _ => Close::Refused,
         }
@@ -210,7 +215,9 @@ impl Refusal {
         };
         match self {
             Self::Name(_) => Some(Refused::Certificate),
-            Self::Run(..) | Self::Setting(..) | Self::OtherTask { .. } => Some(Refused::Run),
+            Self::Run(..) | Self::Setting(..) | Self::NotListed { .. } | Self::OtherTask { .. } => {
+                Some(Refused::Run)
+            }
             _ => {
                 let error = self.of_connection()?;
                 match alert(error) {
@@ -221,6 +228,24 @@ impl Refusal {
             }
         }
     }
+}
+
+/// The refusal of `sender`, which `roster`, as `task` knows it, lacks: it has a job of tasks, and so
+/// another list of them, or is somebody else.
+pub(super) fn unlisted(sender: TaskName, task: &TaskName, roster: &ClusterSpec) -> Refusal {
+    /// How many tasks are named.
+    const NAMED: usize = 6;
+    let is_task = roster.jobs().any(|job| job == sender.job())
+        || matches!(sender.role(), Role::Worker | Role::ParameterServer);
+    if !is_task {
+        return Refusal::Stranger(sender);
+    }
+    let (named, all) = (roster.tasks().take(NAMED), roster.tasks().count());
+    let mut known = named.map(|task| task.to_string()).collect::<Vec<_>>().join(", ");
+    if all > NAMED {
+        append!(known, " and {} more", all - NAMED);
+    }
+    Refusal::NotListed { sender, task: task.clone(), known }
 }
 
 /// The end that TLS complains of, and the alert, if that has ended a connection.
@@ -293,6 +318,23 @@ mod tests {
         assert!(!closed(TransportErrorCode::crypto(48)).is_given_up());
         assert!(!by_task(Close::Refused).is_given_up() && !Refusal::Silent.is_given_up());
         assert_eq!(by_task(Close::OtherRun).refused(), Some(Refused::Run));
+    }
+
+    #[test]
+    fn a_worker_that_is_not_listed_is_told_to_mend_the_addresses_and_not_to_be_a_client() {
+        let (ps, roster) = (TaskName::new("ps", 0), |workers| {
+            ClusterSpec::simulated([("ps", 1), ("worker", workers)]).unwrap()
+        });
+        let refusal =
+            |sender: &str, workers| unlisted(TaskName::new(sender, 9), &ps, &roster(workers));
+        let (worker, other) = (refusal("worker", 2), refusal("tester", 2));
+        let told = "worker:9 is not among the tasks that ps:0 knows (ps:0, worker:0, worker:1): \
+                    start all tasks with the same addresses";
+        assert_eq!(worker.to_string(), told);
+        assert_eq!((worker.close(), worker.refused()), (Close::OtherRun, Some(Refused::Run)));
+        assert!(refusal("worker", 8).to_string().contains("worker:4 and 3 more)"));
+        assert!(other.to_string().contains("issue it a certificate as `client:N`"), "{other}");
+        assert_eq!((other.close(), other.refused()), (Close::Refused, None));
     }
 
     #[test]
