@@ -42,9 +42,10 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
             Ok(lanes) => lanes.0.iter().for_each(|(lane, _)| close(lane)),
-            Err(error) if link.lanes.attempts.get() == ATTEMPTS => tracing::info!(
+            Err(error) if link.lanes.attempts.get() == ATTEMPTS => tracing::warn!(
                 task = %on.task, peer = %peer.name, %error,
-                "no lanes to the task: large tensors take its one connection, and one core"
+                "no lanes to the task: large tensors take its one connection, and one core; let \
+                 through the UDP ports above 1023 between the two, or start both with `--lanes 0`"
             ),
             Err(error) => tracing::debug!(peer = %peer.name, %error, "lanes can't be opened yet"),
         }
