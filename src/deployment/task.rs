@@ -68,6 +68,8 @@ pub struct TaskOutcome<T> {
     pub ended: Time,
     /// The data sent to other tasks.
     pub sent: Traffic,
+    /// What its program still waited for beside the other tasks, such as a disk.
+    pub waits: Vec<String>,
 }
 
 impl Member {
@@ -133,6 +135,7 @@ where
         false => stopped.or_else(|| server.stopping().map(|peer| ended_by(&peer, server.task()))),
     };
     let ended = member.clock.now();
+    let waits = server.waits().iter().map(ToString::to_string).collect();
     let is_whole = matches!(result, Ok(Some(_))) && server.has_met_others();
     let flush = if is_whole { FLUSH } else { FLUSH_FAILED };
     let absent = if stopped.is_some() { flush.min(FLUSH_ABSENT) } else { flush };
@@ -140,7 +143,7 @@ where
         tracing::debug!("not all of the last messages are known to have arrived");
     }
     server.stop();
-    Ok(TaskOutcome { result, stopped, ended, sent: member.sent.get() })
+    Ok(TaskOutcome { result, stopped, ended, sent: member.sent.get(), waits })
 }
 
 /// Has the program end by itself within the time limit. It is no error if the program does not

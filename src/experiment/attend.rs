@@ -136,9 +136,10 @@ impl Trial {
             });
             run_to_end(task.map(|task| (task.clone(), trainer(task))))
         };
-        let TaskOutcome { result, stopped, ended, sent } = deployment::run(member, stop, program)?;
+        let outcome = deployment::run(member, stop, program)?;
+        let TaskOutcome { result, stopped, ended, sent, waits } = outcome;
         let lasts = self.checkpoint_place().is_some();
-        let lost = stopped.filter(|_| lasts).and_then(|_| recording.note_stop());
+        let lost = stopped.filter(|_| lasts).and_then(|_| recording.note_stop(&waits));
         let error = result.as_ref().err();
         if let Some(tape) = &tape {
             tape.end(recording.weights(), error.map(ToString::to_string));

@@ -143,8 +143,9 @@ impl Recording {
         self.formed.iter().rev().find(|formed| formed.at <= step.started)
     }
 
-    /// The checkpoint that a stop of the training now leaves unwritten; none if one has all steps.
-    fn lost_by_a_stop(&self) -> Option<FailedCheckpoint> {
+    /// The checkpoint that a stop of the training now leaves unwritten, while the task's program
+    /// waits for `waits`; none if one has all steps.
+    fn lost_by_a_stop(&self, waits: &[String]) -> Option<FailedCheckpoint> {
         let (global_step, (saved, _)) = (self.global_step(), self.saved?);
         if self.ending.is_some() || saved >= global_step {
             return None;
@@ -153,9 +154,12 @@ impl Recording {
         let tried = tried.map(|FailedCheckpoint { global_step, why, .. }| {
             format!("; before that, step {global_step} could not be saved: {why}")
         });
+        let cause = match waits {
+            [] => "before all tasks had answered".to_owned(),
+            waits => format!("while {}", waits.join(", and ")),
+        };
         let why = format!(
-            "the training was stopped before all tasks had answered; step {saved} is the last that \
-             is saved, from which it goes on when it is started again{}",
+            "the training was stopped {cause}; step {saved} is the last that is saved, from which it goes on when it is started again{}",
             tried.unwrap_or_default()
         );
         Some(FailedCheckpoint { global_step, why, is_last: true })
@@ -228,7 +232,7 @@ mod tests {
                 shared.take_unsent();
             }
             ending.into_iter().for_each(|ending| shared.record(Fact::Ended(ending)));
-            let lost = shared.note_stop().map(|failed| (failed.global_step, failed.why));
+            let lost = shared.note_stop(&[]).map(|failed| (failed.global_step, failed.why));
             (lost, shared.finish().is_unsaved())
         };
         for is_told in [false, true] {
@@ -292,7 +296,12 @@ mod tests {
         (0..3).for_each(|number| shared.record(Fact::Step(step(number))));
         shared.record(Fact::Saved { global_step: 1, at: Time(20) });
         shared.record(failed(false, "the disk is full"));
-        let why = shared.note_stop().expect("step 3 is not saved").why;
+        let waits = ["worker:0 waits for a disk".to_owned()];
+        let why = shared.note_stop(&waits).expect("step 3 is not saved").why;
+        assert!(
+            why.starts_with("the training was stopped while worker:0 waits for a disk; "),
+            "{why}"
+        );
         assert!(why.ends_with("step 3 could not be saved: the disk is full"), "{why}");
         shared.record(failed(true, "the disk is still full"));
         let recording = shared.finish();

@@ -63,7 +63,9 @@ pub(super) fn without_session(root: &Error, why: &str, error: Error) -> Error {
         let task = error.task.or_else(|| root.task.clone());
         return Error { code: error.code, task, ..given_up(root, &error.message) };
     }
-    given_up(root, &format!("{why}{error}"))
+    // The whole names the task of `root`, at its end.
+    let task = error.task.filter(|task| root.task.as_ref() != Some(task));
+    given_up(root, &format!("{why}{}", Error { task, ..error }))
 }
 
 /// The error of a training that has lost `what` after the error `root`. Trying again does not help;
@@ -147,6 +149,9 @@ mod tests {
         let error = without_session(&root, "then ", Error::new(Code::DeadlineExceeded, "too late"));
         assert_eq!(error.code, Code::Unavailable);
         assert_eq!(error.message, "ps:0 was lost; then DeadlineExceeded: too late");
+        let on_ps = |code| Error::new(code, "no").on(&TaskName::new("ps", 0));
+        let twice = without_session(&on_ps(root.code), "then ", on_ps(Code::DeadlineExceeded));
+        assert_eq!(twice.to_string(), "Unavailable: no; then DeadlineExceeded: no (on ps:0)");
         let error = ended_behind(Some(root), 12, 8);
         assert!(error.message.starts_with("ps:0 was lost; the training had reached step 12"));
         assert_eq!(error.code, Code::WorkersLeft);
