@@ -182,6 +182,12 @@ impl CheckpointError {
             if matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem))
     }
 
+    /// Whether the store can only be read.
+    pub(crate) fn is_read_only(&self) -> bool {
+        matches!(self, Self::Store { source, .. }
+            if source.kind() == io::ErrorKind::ReadOnlyFilesystem)
+    }
+
     /// Whether the request was for something that does not exist, as opposed to a file or a store
     /// that fails.
     pub(crate) fn is_mistaken(&self) -> bool {

@@ -62,15 +62,19 @@ impl Checkpoints {
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
         let must_take_over = Arc::clone(&self.must_take_over);
         let look = move |saver: &mut Saver| {
-            match saver.take_over() {
+            let not_taken = match saver.take_over() {
                 // What is saved can be restored even so; before the next save it tries again.
                 Err(error) if error.is_for_lack_of_room() => {
-                    tracing::warn!(%error, "the checkpoints can be read and not written");
                     must_take_over.store(true, Ordering::Relaxed);
+                    Some(error)
                 }
-                taken => taken?,
+                taken => taken.map(|()| None)?,
+            };
+            let found = saver.latest()?;
+            if let (Some(error), true) = (not_taken, found.checkpoint.is_some()) {
+                tracing::warn!(%error, "the checkpoints can be read and not written");
             }
-            saver.latest()
+            Ok(found)
         };
         let found = self.with_saver(task, Purpose::read("to find the newest checkpoint"), look);
         let found = found.await.inspect_err(|_| {
@@ -116,11 +120,13 @@ impl Checkpoints {
     /// Makes sure that checkpoints can be saved, before a training begins without any.
     ///
     /// # Errors
-    /// If there is still no room to take over the checkpoints.
+    /// If there is still no room to take over the checkpoints; of class `InvalidArgument` if their
+    /// place can only be read.
     pub(super) async fn require_room(&self, task: &Task) -> Result<()> {
         if self.must_take_over.load(Ordering::Relaxed) {
             let purpose = Purpose::write("to take over the checkpoints");
-            self.with_saver(task, purpose, Saver::take_over).await??;
+            let taken = self.with_saver(task, purpose, Saver::take_over).await?;
+            taken.map_err(refused_at_the_beginning)?;
             self.must_take_over.store(false, Ordering::Relaxed);
         }
         Ok(())
@@ -220,6 +226,15 @@ fn try_again_if_transient(error: CheckpointError) -> Error {
     let may_pass = error.is_transient() && !error.is_misplaced();
     let error = Error::from(error);
     if may_pass { Error { code: Code::Unavailable, ..error } } else { error }
+}
+
+/// A place that can only be read is a mistaken one where a training begins in it. One that goes on
+/// may have found it so after a fault of the disk.
+fn refused_at_the_beginning(error: CheckpointError) -> Error {
+    match error.is_read_only() {
+        true => Error::new(Code::InvalidArgument, format!("{error}{ELSEWHERE}")),
+        false => error.into(),
+    }
 }
 
 /// The slice by which a checkpoint names `part`. None for a scalar, which can't be sliced.

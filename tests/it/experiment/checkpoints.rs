@@ -282,6 +282,19 @@ fn a_disk_that_is_full_as_the_training_begins_ends_it_as_one_that_cannot_be_writ
 }
 
 #[test]
+fn a_place_that_can_only_be_read_is_a_mistaken_one_where_nothing_is_saved_yet() {
+    let text = "[stop]\nsteps = 4\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+    let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let on = || Err(io::ErrorKind::ReadOnlyFilesystem.into());
+    let store = Tampered { memory: Memory::default(), place: "a read-only disk", on };
+    trial.checkpointing = Some(Checkpointing::new(Arc::new(store)));
+    let error = trial.report(&trial.simulate(&train)).unwrap_err();
+    let ExperimentError::Run { error, .. } = error else { panic!("{error}") };
+    assert_eq!(error.code, Code::InvalidArgument, "{error}");
+    assert!(error.message.contains("name a folder for checkpoints"), "{error}");
+}
+
+#[test]
 fn nobody_trains_on_whose_chief_could_not_save_the_first_checkpoint() {
     for (mode, room) in [("async", 1), ("async", 2), ("sync", 1)] {
         let text = format!(
