@@ -24,7 +24,6 @@ use super::recovery::Tries;
 use super::session::Session;
 use super::session_creator::SessionCreator;
 use super::task::Task;
-use super::weights::LastReads;
 
 pub use builder::Builder;
 pub use run::{Feeds, MonitoredRun};
@@ -47,8 +46,6 @@ pub struct MonitoredSession {
     positions: Positions,
     /// The variables that this worker alone has, if checkpoints hold them.
     own_variables: Option<OwnVariables>,
-    /// How the chief reads the weights at the end. None on other workers.
-    last_reads: Option<LastReads>,
     /// The training's number at its server; it stays the same when the session is replaced.
     training: u64,
     /// The number of training steps that have begun, failed ones included.

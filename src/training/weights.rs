@@ -4,66 +4,31 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::SavedVariable;
-use crate::graph::{Graph, GraphError, Output, Replica, Target, Variable};
+use crate::graph::Variable;
 use crate::runtime::Result;
 use crate::tensor::Tensor;
 
 use super::checkpoints::part_as_slice;
 use super::session::Session;
 
-/// How the trainable variables are read at the end of a training.
-pub(super) struct LastReads {
-    /// By name; the parts of one are in their order.
-    weights: Vec<(Variable, Output)>,
-    /// What comes before, in turn.
-    before: Vec<Vec<Target>>,
-}
-
-impl LastReads {
-    /// Those of `graph`. Where each gradient counts by itself, workers may be amid a step when the
-    /// chief ends, and its update is counted. The reads come after these steps: the chief puts up a
-    /// fence, which is up once they have ended, and lifts it at once.
-    pub(super) fn of(graph: &Graph) -> std::result::Result<Self, GraphError> {
-        let mut variables = graph.trainable_variables();
-        variables.sort_by_cached_key(place);
-        let read = |variable: Variable| (variable.clone(), variable.read());
-        let weights = variables.into_iter().map(read).collect();
-        let has_late_updates = |replica: &Replica| {
-            replica.workers > 1
-                && !replica.mode.needs().has_rounds()
-                && !graph.has_updates_without_chief()
-        };
-        let Some(replica) = graph.shared_replica().filter(has_late_updates) else {
-            return Ok(Self { weights, before: Vec::new() });
-        };
-        let (fence, lift) = (graph.fence(replica)?, graph.lift_fence(replica)?);
-        let all = graph.with_control_dependencies(&[&fence], |graph| {
-            let all = graph.initializers().into_iter();
-            Ok(all.map(|(variable, _)| variable.read_again().target()).collect())
-        })?;
-        Ok(Self { weights, before: vec![all, vec![lift]] })
-    }
-
-    /// Reads them in `session`. None if only shapes are computed.
-    pub(super) async fn read(&self, session: &Session) -> Result<Option<Weights>> {
-        // A worker can't end a step whose variables are lost with their task: a step that needs all
-        // of them fails then, too.
-        for targets in &self.before {
-            targets.iter().fold(session.run(), |run, target| run.target(target)).await?;
-        }
-        let reads = self.weights.iter().map(|(_, read)| read);
-        let fetched = reads.fold(session.run(), |run, read| run.fetch(read)).await?;
-        let variables = self.weights.iter().map(|(variable, _)| variable.clone());
-        let values = (0..self.weights.len()).map(|index| fetched[index].clone());
-        let read: Vec<(Variable, Tensor)> = variables.zip(values).collect();
-        Ok((!read.iter().any(|(_, value)| value.is_hollow())).then_some(Weights(read)))
-    }
-}
-
 /// The trainable variables with their values, by name; the parts of one are in their order.
 pub(super) struct Weights(Vec<(Variable, Tensor)>);
 
 impl Weights {
+    /// Reads those of `session`. None if only shapes are computed.
+    pub(super) async fn read(session: &Session) -> Result<Option<Self>> {
+        let mut variables = session.graph().trainable_variables();
+        variables.sort_by_cached_key(place);
+        let mut run = session.run();
+        for variable in &variables {
+            run = run.fetch(&variable.read());
+        }
+        let fetched = run.await?;
+        let values = (0..variables.len()).map(|index| fetched[index].clone());
+        let read: Vec<(Variable, Tensor)> = variables.into_iter().zip(values).collect();
+        Ok((!read.iter().any(|(_, value)| value.is_hollow())).then_some(Self(read)))
+    }
+
     /// A hash of all, by name. It is the same whether a variable is whole or in shards.
     pub(super) fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();

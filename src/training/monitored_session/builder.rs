@@ -24,7 +24,6 @@ use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::summary::SummaryWriter;
 use super::super::task::Task;
-use super::super::weights::LastReads;
 use super::MonitoredSession;
 use super::first::create;
 
@@ -261,7 +260,6 @@ impl Builder {
         };
         let helpers = task.replica_devices().into_iter().skip(1).map(here);
         let helpers = helpers.collect::<std::result::Result<_, GraphError>>()?;
-        let last_reads = task.is_chief().then(|| LastReads::of(&graph)).transpose()?;
         let scaffold = self.scaffold.finalize(&graph, checkpoints.is_some())?;
         if let Some(writer) = writer.filter(|_| self.save_graph_def) {
             writer.graph(&graph)?;
@@ -288,7 +286,6 @@ impl Builder {
             hooks,
             positions,
             own_variables,
-            last_reads,
             begun: 0,
             local_step: self.steps_before,
             steps_in_session: 0,

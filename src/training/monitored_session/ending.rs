@@ -103,12 +103,12 @@ impl MonitoredSession {
 
     /// The weights, which the chief reports. None on other workers.
     async fn weights(&mut self) -> Result<Option<Weights>> {
-        let Some(last_reads) = self.last_reads.take() else { return Ok(None) };
-        loop {
-            match last_reads.read(&self.session).await {
+        while self.task.is_chief() {
+            match Weights::read(&self.session).await {
                 Err(error) => self.go_on_after(error).await?,
                 Ok(weights) => return Ok(weights),
             }
         }
+        Ok(None)
     }
 }

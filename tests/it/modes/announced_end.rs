@@ -121,29 +121,6 @@ fn of_the_steps_that_an_announced_end_meets_none_is_dropped_that_waits_for_no_ro
     }
 }
 
-/// The last global step of a training that counts its updates, of one worker or of three unequal
-/// ones, and the digest of its weights.
-fn counted(mode: &str, workers: u32, steps: u64) -> (u64, Option<u64>) {
-    let slow = ["", "", "slow = { 'worker:1' = 1.37, 'worker:2' = 2.71 }\n"][workers as usize - 1];
-    let text = format!(
-        "[cluster]\nps = 2\nworker = {workers}\n[compute]\nstep_time = {{ law = 'constant', \
-         value = '10ms' }}\n{slow}[program]\nmodel = 'count'\n[stop]\nsteps = {steps}\n\
-         [[run]]\nmode = {mode}\n"
-    );
-    let simulated = Experiment::parse(text).unwrap().trials().unwrap().remove(0).simulate(&train);
-    let last = simulated.recording.steps().map(|step| step.global_step).max().unwrap();
-    (last, simulated.recording.ending.unwrap().weights_digest)
-}
-
-#[test]
-fn the_weights_have_the_updates_of_steps_that_others_end_after_the_chief() {
-    for mode in ["'async'", "{ bounded_staleness = { slack = 4 } }"] {
-        let (last, weights) = counted(mode, 3, 40);
-        assert!(last > 40, "{mode}: others end steps after the chief");
-        assert_eq!((last, weights), counted("'async'", 1, last), "{mode}");
-    }
-}
-
 #[test]
 fn no_worker_takes_a_second_step_in_vain_after_an_announced_end() {
     for mode in [SYNC, Mode::KAsync { k: 2 }] {
