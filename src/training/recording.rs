@@ -159,7 +159,8 @@ impl Recording {
             waits => format!("while {}", waits.join(", and ")),
         };
         let why = format!(
-            "the training was stopped {cause}; step {saved} is the last that is saved, from which it goes on when it is started again{}",
+            "the training was stopped {cause}; step {saved} is the last that is saved, from which \
+             it goes on when it is started again{}",
             tried.unwrap_or_default()
         );
         Some(FailedCheckpoint { global_step, why, is_last: true })

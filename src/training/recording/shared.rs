@@ -91,8 +91,9 @@ impl SharedRecording {
         steps.iter().map(Fact::Step).chain(unsent.drain(..)).collect()
     }
 
-    /// The training was stopped while the task's program waited for `waits`: if that has lost steps which no checkpoint has, records so as a
-    /// checkpoint that could not be written, and returns it.
+    /// The training was stopped while the task's program waited for `waits`: if that has lost steps
+    /// which no checkpoint has, records so as a checkpoint that could not be written, and returns
+    /// it.
     pub(crate) fn note_stop(&self, waits: &[String]) -> Option<FailedCheckpoint> {
         let lost = self.lock().recording.lost_by_a_stop(waits)?;
         self.record(Fact::NotSaved(lost.clone()));

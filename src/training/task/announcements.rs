@@ -66,8 +66,8 @@ impl Task {
         }
     }
 
-    /// Tells the others of an `error` of the chief's checkpoints, of which there are none yet if the
-    /// training `is_unsaved`. Nobody else gives the variables their values, or saves them, and
+    /// Tells the others of an `error` of the chief's checkpoints; if the training `is_unsaved`,
+    /// there are none yet. Nobody else gives the variables their values, or saves them, and
     /// starting the chief again does not mend it. What other tasks have to do with, they find out
     /// by themselves.
     pub(in crate::training) fn tell_of_failure(&self, error: &Error, is_unsaved: bool) {

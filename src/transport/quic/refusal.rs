@@ -77,8 +77,8 @@ pub(super) enum Refusal {
     #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
     #[error(
-        "{sender} is not among the tasks that {task} knows ({known}): start all tasks with the same \
-         addresses"
+        "{sender} is not among the tasks that {task} knows ({known}): start all tasks with the \
+         same addresses"
     )]
     NotListed { sender: TaskName, task: TaskName, known: String },
     #[error("it says that it is {0}, but its certificate has another name")]
@@ -230,8 +230,8 @@ impl Refusal {
     }
 }
 
-/// The refusal of `sender`, which `roster`, as `task` knows it, lacks: it has a job of tasks, and so
-/// another list of them, or is somebody else.
+/// The refusal of `sender`, which is not in the `roster` of `task`: it has the job of a task, and
+/// so another list of the tasks, or is somebody else.
 pub(super) fn unlisted(sender: TaskName, task: &TaskName, roster: &ClusterSpec) -> Refusal {
     /// How many tasks are named.
     const NAMED: usize = 6;

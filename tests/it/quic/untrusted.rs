@@ -399,7 +399,8 @@ fn a_peer_that_says_goodbye_and_stays_is_not_kept() {
 fn a_certificate_of_no_task_of_the_cluster_is_refused_unless_it_is_a_clients() {
     on_actix(async {
         let attacked = Attacked::new().await;
-        for (name, why) in [("tester:0", "neither a task"), ("ps:1", "neither a task")] {
+        let listed = "ps:1 is not among the tasks that ps:0 knows";
+        for (name, why) in [("tester:0", "neither a task"), ("ps:1", listed)] {
             let task: TaskName = name.parse().unwrap();
             let identity = attacked.identity(&task);
             let stranger = intruder(Some((&identity, &task)), PROTOCOL);

@@ -35,6 +35,7 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
     let epoch = peer.epoch();
     let (on, peer, link) = (Rc::clone(node), Rc::clone(peer), Rc::clone(link));
     node.spawn(async move {
+        let has_given_up = || link.lanes.attempts.get() == ATTEMPTS && link.is_alive.get();
         match open(&on, &peer, &link, (count, epoch)).await {
             Ok(lanes) if link.is_alive.get() => {
                 tracing::debug!(task = %on.task, peer = %peer.name, count, "lanes are open");
@@ -42,7 +43,7 @@ pub(super) fn begin<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
                 let _is_the_only_one_that_opens = link.lanes.outbound.set(lanes);
             }
             Ok(lanes) => lanes.0.iter().for_each(|(lane, _)| close(lane)),
-            Err(error) if link.lanes.attempts.get() == ATTEMPTS => tracing::warn!(
+            Err(error) if has_given_up() => tracing::warn!(
                 task = %on.task, peer = %peer.name, %error,
                 "no lanes to the task: large tensors take its one connection, and one core; let \
                  through the UDP ports above 1023 between the two, or start both with `--lanes 0`"
