@@ -36,12 +36,11 @@ pub enum AllReduce {
     /// Recursive halving and doubling: a replica swaps halves with its neighbour, quarters with the
     /// replica two away, eighths with that four away, and so on; then back. It has as few bytes as
     /// the ring and far fewer rounds, where a tree of whole values would have `log2 n` times the
-    /// bytes. A round with large pieces begins once the round before has arrived at the other end,
-    /// a latency later, so that a late replica sends them one after another. Where `n` is no power
-    /// of two, the replicas beyond the power first give all they have
-    /// to a neighbour, and are given the sum at the end: two rounds and `S` more for those
-    /// neighbours than `p`, the greatest power of two below `n`, has. That is 2 to 3 times the time
-    /// of the ring.
+    /// bytes. A round that follows large pieces begins once these have arrived at the other end, a
+    /// latency later, so that a late replica sends one after another. Where `n` is no power of two,
+    /// the replicas beyond the power first give all they have to a neighbour, and are given the sum
+    /// at the end: two rounds and `S` more for those neighbours than `p`, the greatest power of two
+    /// below `n`, has. That is 2 to 3 times the time of the ring.
     Tree,
     /// Each replica sums one piece of all, as a parameter server would, and sends it to all. The
     /// fewest rounds, on a network where all can send to all.

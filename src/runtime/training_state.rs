@@ -94,6 +94,7 @@ impl TrainingState {
     pub(crate) fn begin(&self) {
         if self.partings.have_left_done() && self.is_at_its_end() {
             self.reach(self.number() + 1);
+            self.forget_failure();
         }
         self.partings.forget();
         self.chief_left.set(None);

@@ -180,8 +180,11 @@ impl History {
         let mut next = Some(self.get(end).unwrap_or(unknown));
         while let Some(record) = next.filter(|_| until > from) {
             next = self.get(record.cause);
-            let began = next.map_or_else(|| self.oldest(record.cause), |cause| cause.ended);
-            let began = began.clamp(from, until);
+            let lost = || match record.part {
+                SpanKind::Fault => from, // it began with the task's last end, before all records
+                _ => self.oldest(record.cause),
+            };
+            let began = next.map_or_else(lost, |cause| cause.ended).clamp(from, until);
             let (task, part) = (record.task as usize, record.part);
             if self.laps.pauses(task).is_some() {
                 worker = task; // until another takes over, the rest of the way is this worker's

@@ -1,7 +1,7 @@
 //! The fault injector: decides each fault's effects and its end.
 //!
-//! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the
-//! connections, and returns [`FaultEffect`]s, which the world applies.
+//! A pure machine: it takes the time and a [`FaultEvent`], changes the state of the connections,
+//! and returns [`FaultEffect`]s, which the world applies.
 
 mod cuts;
 mod effects;
@@ -26,7 +26,7 @@ use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger
 use cuts::Cuts;
 pub(super) use effects::{FaultEffect, FaultEvent};
 use factors::Factors;
-use losses::LossyLinks;
+use losses::LossyPairs;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
 use stops::{Stops, peer_left};
@@ -49,7 +49,7 @@ pub(super) struct FaultInjector {
     slow_tasks: Factors,
     /// The factors on the time of messages: on their latency and on that of their bytes.
     slow_links: Factors,
-    lossy: LossyLinks,
+    lossy: LossyPairs,
     /// The number of faults that fill the disk.
     full_disks: u32,
     stops: Stops,
@@ -82,7 +82,7 @@ impl FaultInjector {
             cuts: Cuts::default(),
             slow_tasks: Factors::default(),
             slow_links: Factors::default(),
-            lossy: LossyLinks::new(seed),
+            lossy: LossyPairs::new(seed),
             full_disks: 0,
             stops: Stops::new(tasks.len()),
             skipped: Skipped::new(&faults.list),

@@ -106,6 +106,24 @@ fn a_slice_in_strides_beside_a_begin_of_the_step_has_its_size() {
 }
 
 #[test]
+fn rows_of_another_number_than_that_of_their_indices_are_not_stitched() {
+    let nodes = vec![
+        placeholder("many", &[-1, 2]),
+        placeholder("one", &[1, 2]),
+        ints("first", &[0, 1, 2]),
+        ints("last", &[3]),
+        node("DynamicStitch", "y", &["first", "last", "many", "one"]).with("N", Value::I(2)),
+    ];
+    let y = import(nodes).unwrap().output("y").unwrap();
+    let stitched = |rows: usize| {
+        let fed = [("many", Tensor::full([rows, 2], 1f32)), ("one", Tensor::full([1, 2], 2f32))];
+        try_computed(&y, &fed)
+    };
+    assert_eq!(stitched(3).unwrap().slice::<f32>()[6..], [2.0, 2.0]);
+    assert!(stitched(4).is_err());
+}
+
+#[test]
 fn blocks_of_images_of_unknown_size_are_refused() {
     let x = || placeholder("x", &[-1, -1, -1, 1]);
     let depth = node("SpaceToDepth", "y", &["x"]).with("block_size", Value::I(2));

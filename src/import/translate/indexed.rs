@@ -108,10 +108,11 @@ fn flat_rows(
     value: &Output,
     (rank, rows): (usize, Option<usize>),
 ) -> Result<Output, NodeProblem> {
-    if rank == 1 {
+    let kind = value.tensor_type();
+    let has_as_many = rows.is_none() || kind.shape.dims().first() == Some(&rows);
+    if rank == 1 && has_as_many {
         return Ok(value.clone());
     }
-    let kind = value.tensor_type();
     let row = kind.shape.dims().get(rank..).unwrap_or_default();
     let shape = PartialShape::checked(&[&[rows], row].concat())
         .ok_or_else(|| NodeProblem::unsupported("rows of so many dimensions do not exist here"))?;

@@ -12,15 +12,15 @@ use crate::transport::BEATS;
 /// The longest that a peer may delay an acknowledgement (`max_ack_delay`: RFC 9000, 18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
 
-/// The links that lose packets.
-pub(super) struct LossyLinks {
+/// The pairs of tasks that lose packets of each other.
+pub(super) struct LossyPairs {
     draws: Pcg64,
     /// The chance that a packet gets through.
     getting_through: Factors,
 }
 
-impl LossyLinks {
-    /// Connections that lose nothing yet; what they lose later is drawn from `seed`.
+impl LossyPairs {
+    /// Pairs that lose nothing yet; what they lose later is drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
         Self { draws: random::stream(seed, &["losses"]), getting_through: Factors::default() }
     }
@@ -68,26 +68,25 @@ mod tests {
 
     #[test]
     fn a_lost_message_comes_one_probe_timeout_later_or_more_and_others_in_time() {
-        let mut connections = LossyLinks::new(1);
+        let mut pairs = LossyPairs::new(1);
         let (latency, silence) = (Duration::from_millis(1), Duration::from_secs(5));
-        let delay = |connections: &mut LossyLinks, to| connections.delay(0, to, latency, silence);
-        assert_eq!(delay(&mut connections, 1), Some(Duration::ZERO));
-        connections.begin(vec![0, 1], 0.5);
-        assert_eq!(delay(&mut connections, 2), Some(Duration::ZERO));
-        let all: Vec<u128> =
-            (0..1000).map(|_| delay(&mut connections, 1).unwrap().as_millis()).collect();
+        let delay = |pairs: &mut LossyPairs, to| pairs.delay(0, to, latency, silence);
+        assert_eq!(delay(&mut pairs, 1), Some(Duration::ZERO));
+        pairs.begin(vec![0, 1], 0.5);
+        assert_eq!(delay(&mut pairs, 2), Some(Duration::ZERO));
+        let all: Vec<u128> = (0..1000).map(|_| delay(&mut pairs, 1).unwrap().as_millis()).collect();
         let share = |wanted| all.iter().filter(|late| **late == wanted).count() as f64 / 1000.0;
         assert!((share(0) - 0.5).abs() < 0.05 && (share(31) - 0.25).abs() < 0.05);
-        connections.end(&[0, 1], 0.5);
-        assert_eq!(delay(&mut connections, 1), Some(Duration::ZERO));
+        pairs.end(&[0, 1], 0.5);
+        assert_eq!(delay(&mut pairs, 1), Some(Duration::ZERO));
     }
 
     #[test]
     fn nothing_gets_through_when_all_packets_of_a_limit_of_silence_are_lost() {
-        let mut connections = LossyLinks::new(1);
-        connections.begin(vec![0, 1], 0.9);
+        let mut pairs = LossyPairs::new(1);
+        pairs.begin(vec![0, 1], 0.9);
         let silence = Duration::from_millis(500);
-        let mut delay = || connections.delay(0, 1, Duration::from_millis(1), silence);
+        let mut delay = || pairs.delay(0, 1, Duration::from_millis(1), silence);
         let all: Vec<Option<Duration>> = (0..10_000).map(|_| delay()).collect();
         // 31 (2^5 - 1) ms is beyond the limit: five losses, and those of five keep-alives.
         let share = all.iter().filter(|late| late.is_none()).count() as f64 / 10_000.0;

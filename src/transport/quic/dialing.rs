@@ -48,7 +48,7 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                 }
                 refusal if refusal.is_given_up() => {
                     tracing::debug!(task = %node.task, peer = %peer.name, %refusal, "given up");
-                    peer.note_obstacle("it ends, or begins only now".to_owned(), None);
+                    peer.note_obstacle("it ends, begins only now, or is busy".to_owned(), None);
                 }
                 refusal => {
                     if !peer.has_stopped() {

@@ -177,7 +177,7 @@ impl Refusal {
     }
 
     /// Whether one of the two has given up the connection before it was made, and refuses nobody:
-    /// its task ends, or it has lost patience and dials again.
+    /// its task ends, has no room for another handshake, or has lost patience and dials again.
     pub(super) fn is_given_up(&self) -> bool {
         /// What QUIC says for an endpoint that is closed, and for a handshake that is given up.
         const GIVEN_UP: [TransportErrorCode; 2] =
