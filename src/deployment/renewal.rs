@@ -183,12 +183,12 @@ mod tests {
         with_running(folder, task, |quic, mut renewal| async move {
             let first_end = quic.certificate_end();
             issue(&other, 200);
-            let stranger = Identity::load(&folder, &task).unwrap();
+            let stranger = Identity::load(folder, task).unwrap();
             let refused = quic.renew(&stranger).unwrap_err().to_string();
             assert!(refused.contains("restart all tasks"), "{refused}");
             renewal.look(&quic);
             assert_eq!(quic.certificate_end(), first_end, "the one in use is kept");
-            assert_eq!(renewal.seen, changed(&folder, &task), "it is told once");
+            assert_eq!(renewal.seen, changed(folder, task), "it is told once");
             issue(&own, 300);
             renewal.look(&quic);
             assert!(quic.certificate_end() > first_end);
@@ -215,7 +215,7 @@ mod tests {
             fs::write(folder.join("ps-0.key"), &new_key).unwrap();
             renewal.look(&quic);
             assert_ne!(renewal.seen, first);
-            assert_eq!(renewal.seen, changed(&folder, &task));
+            assert_eq!(renewal.seen, changed(folder, task));
             assert!(end() > first_end);
         });
     }
