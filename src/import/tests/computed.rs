@@ -107,20 +107,21 @@ fn a_slice_in_strides_beside_a_begin_of_the_step_has_its_size() {
 
 #[test]
 fn rows_of_another_number_than_that_of_their_indices_are_not_stitched() {
-    let nodes = vec![
-        placeholder("many", &[-1, 2]),
-        placeholder("one", &[1, 2]),
-        ints("first", &[0, 1, 2]),
-        ints("last", &[3]),
-        node("DynamicStitch", "y", &["first", "last", "many", "one"]).with("N", Value::I(2)),
-    ];
-    let y = import(nodes).unwrap().output("y").unwrap();
-    let stitched = |rows: usize| {
-        let fed = [("many", Tensor::full([rows, 2], 1f32)), ("one", Tensor::full([1, 2], 2f32))];
-        try_computed(&y, &fed)
+    let stitch = |rows: i64| {
+        import(vec![
+            placeholder("many", &[rows, 2]),
+            placeholder("one", &[1, 2]),
+            ints("first", &[0, 1, 2]),
+            ints("last", &[3]),
+            node("DynamicStitch", "y", &["first", "last", "many", "one"]).with("N", Value::I(2)),
+        ])
     };
-    assert_eq!(stitched(3).unwrap().slice::<f32>()[6..], [2.0, 2.0]);
-    assert!(stitched(4).is_err());
+    let fed = [("many", Tensor::full([3, 2], 1f32)), ("one", Tensor::full([1, 2], 2f32))];
+    for rows in [3, -1] {
+        let stitched = computed(&stitch(rows).unwrap().output("y").unwrap(), &fed);
+        assert_eq!(stitched.slice::<f32>()[4..], [1.0, 1.0, 2.0, 2.0]);
+    }
+    assert!(stitch(4).is_err());
 }
 
 #[test]
