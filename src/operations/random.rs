@@ -81,7 +81,7 @@ impl OpDef for Random {
         }
     }
 
-    /// None: what is drawn depends on the shape of `like` alone.
+    /// No input has a gradient: of `like` only the shape matters.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         Ok(vec![None; of.inputs()])
     }

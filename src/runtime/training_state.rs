@@ -267,12 +267,19 @@ impl TrainingState {
         failure.as_ref().filter(|failure| failure.is_unsaved).map(|failure| failure.error.clone())
     }
 
-    /// The chief is back, or this task has ended with its failure: it is past.
+    /// What the chief has failed with, for this task to end with, once: another training may
+    /// follow.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        self.chief_failed.take().map(|failure| failure.error)
+    }
+
+    /// The chief is back, or another training begins: what it failed with is past.
     pub(crate) fn forget_failure(&self) {
         self.chief_failed.take();
     }
 
-    /// The variables have their values: that they had none is past.
+    /// The variables have their values: a failure to give them any is past; one to save them
+    /// stays, unless this task is the chief.
     pub(crate) fn find_values(&self, is_chief: bool) {
         self.chief_failed.borrow_mut().take_if(|failure| is_chief || !failure.is_unsaved);
     }

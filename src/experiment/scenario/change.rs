@@ -350,7 +350,10 @@ fn parsed(path: &str) -> Result<KeyPath, ChangeError> {
     KeyPath::parse(path).ok_or_else(|| ChangeError::NoPath(path.to_owned()))
 }
 
-/// The path and what follows the `=`; without one, the error `unreadable` of the text.
+/// The path before the `=`, and what follows it.
+///
+/// # Errors
+/// `unreadable`, of the text, if it has no `=`; [`ChangeError::NoPath`] if that is no path.
 fn split(
     text: &str,
     unreadable: fn(String) -> ChangeError,

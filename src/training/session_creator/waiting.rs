@@ -81,8 +81,7 @@ impl SessionCreator {
         let training = self.task.server().training();
         loop {
             let seen = training.news.count();
-            if let Some(error) = training.chief_failed() {
-                training.forget_failure(); // another training may follow
+            if let Some(error) = training.take_failure() {
                 return error;
             }
             if training.is_stop_requested() {

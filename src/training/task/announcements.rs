@@ -68,8 +68,8 @@ impl Task {
 
     /// Tells the others of an `error` of the chief's checkpoints; if the training `is_unsaved`,
     /// there are none yet. Nobody else gives the variables their values, or saves them, and
-    /// starting the chief again does not mend it. What other tasks have to do with, they find out
-    /// by themselves.
+    /// starting the chief again does not mend it. An error of another task is not told: who needs
+    /// that task meets it, too.
     pub(in crate::training) fn tell_of_failure(&self, error: &Error, is_unsaved: bool) {
         let is_lasting = error.code.is_of_storage()
             || matches!(error.code, Code::InvalidArgument | Code::NotFound);
@@ -87,10 +87,7 @@ impl Task {
     pub(in crate::training) fn require_saved(&self) -> Result<()> {
         let training = self.inner.parts.server.training();
         match training.never_saved_for() {
-            Some(error) => {
-                training.forget_failure(); // another training may follow
-                Err(error)
-            }
+            Some(_) => training.take_failure().map_or(Ok(()), Err),
             None => Ok(()),
         }
     }
