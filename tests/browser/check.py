@@ -174,7 +174,8 @@ def dashboard(trainyard, folder):
                 page = answer.read().decode()
             state = {}
             with urllib.request.urlopen(address + "events", timeout=30) as events:
-                while len(state.get("points", [])) < 30:
+                # A first look is at the run's beginning, when no worker has yet waited.
+                while len(state.get("points", [])) < 30 or not state["waited"]:
                     line = events.readline().decode()
                     assert line, "the events end"
                     if line.startswith("data: "):
