@@ -29,11 +29,32 @@ pub struct SkippedFault {
 pub enum Trigger {
     /// At this time.
     Time(Time),
+    /// At this time, which the law of a fault that comes again and again has drawn.
+    Drawn(Time),
     /// Just before this envelope of the run is handed over; envelopes are counted from 0 in the
     /// order of their arrivals.
     Delivery(u64),
     /// After this many events of the run, before the next one.
     Event(u64),
+}
+
+impl Trigger {
+    /// The time at which the fault begins, if that is given.
+    pub(crate) fn time(self) -> Option<Time> {
+        match self {
+            Self::Time(at) | Self::Drawn(at) => Some(at),
+            Self::Delivery(_) | Self::Event(_) => None,
+        }
+    }
+}
+
+impl SkippedFault {
+    /// Whether nobody misses it: its law draws on, whatever is there for it to befall.
+    pub(crate) fn is_by_chance(&self) -> bool {
+        use SkipReason::{NoCheckpoint, NotRunning, RunEnded};
+        let is_drawn = matches!(self.fault.at, Trigger::Drawn(_));
+        is_drawn && matches!(self.why, RunEnded | NotRunning | NoCheckpoint)
+    }
 }
 
 /// The kind of a fault. A `Task` is a task's name, or its index in a run.
@@ -132,6 +153,38 @@ pub enum FaultKind<Task = TaskName> {
 }
 
 impl<Task> FaultKind<Task> {
+    /// The key of a scenario that says it.
+    pub(crate) const fn key(&self) -> &'static str {
+        match self {
+            Self::Crash { .. } => "crash",
+            Self::Stop { .. } => "stop",
+            Self::Freeze { .. } => "freeze",
+            Self::Partition { .. } => "partition",
+            Self::OneWay { .. } => "one_way",
+            Self::Loss { .. } => "loss",
+            Self::SlowLink { .. } => "slow_link",
+            Self::SlowTask { .. } => "slow_task",
+            Self::FullDisk { .. } => "full_disk",
+            Self::TornCheckpoint { .. } => "torn_checkpoint",
+        }
+    }
+
+    /// The time from its beginning until the same can befall the same again; none if a task does
+    /// not come back.
+    pub(crate) fn span(&self) -> Option<Duration> {
+        match self {
+            Self::Crash { restart_after, .. } | Self::Stop { restart_after, .. } => *restart_after,
+            Self::Freeze { lasts, .. }
+            | Self::Partition { lasts, .. }
+            | Self::OneWay { lasts, .. }
+            | Self::Loss { lasts, .. }
+            | Self::SlowLink { lasts, .. }
+            | Self::SlowTask { lasts, .. }
+            | Self::FullDisk { lasts } => Some(*lasts),
+            Self::TornCheckpoint { .. } => Some(Duration::ZERO),
+        }
+    }
+
     /// The first task that it happens to; none of a fault of the disk.
     pub(crate) fn task(&self) -> Option<&Task> {
         match self {
@@ -228,6 +281,9 @@ pub enum SkipReason {
     /// Only a simulation has this fault.
     #[error("a launch can't inflict it on processes")]
     OnlySimulated,
+    /// The tasks of the run were started one by one.
+    #[error("only `sim` and `launch` inflict faults")]
+    NobodyInflicts,
     /// The system of a launch refused to read or write the checkpoint.
     #[error("the checkpoint could not be damaged")]
     DamageFailed,

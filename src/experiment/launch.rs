@@ -118,7 +118,7 @@ impl Launcher {
             Ended::Stopped(Stopped { code, failed, so_far }) => (so_far, Some((code, failed))),
         };
         let (ended, sent) = (launched.ended, launched.sent);
-        let skipped_faults = inflicted::skipped_faults(trial, &launched.skipped_faults);
+        let skipped_faults = inflicted::skipped_faults(trial, launched.skipped_faults);
         let observed = Observed { skipped_faults, ..Observed::deployed(ended, sent) };
         let recording = launched.recording;
         let mut run = trial.summarise(&recording, &observed, launched.took);

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use super::scenario::written_fault;
 use crate::cluster::TaskName;
-use crate::report::{SkippedFaultText, TaskUsage};
+use crate::report::TaskUsage;
 use crate::runtime::Traffic;
-use crate::simulation::{self, Activity, Cluster, Fault, Outcome};
+use crate::simulation::{self, Activity, Cluster, Fault, Outcome, SkipReason, SkippedFault};
 use crate::units::{Bytes, Time};
 
 /// The world's observations of a run, beside the run's own record.
@@ -25,7 +24,7 @@ pub(super) struct Observed {
     /// The digest of a simulation.
     pub(super) digest: Option<String>,
     /// The faults that did not happen.
-    pub(super) skipped_faults: Vec<SkippedFaultText>,
+    pub(super) skipped_faults: Vec<SkippedFault>,
 }
 
 impl Observed {
@@ -44,8 +43,8 @@ impl Observed {
 
     /// The same, where tasks were started one by one: nobody has inflicted these `faults` on them.
     pub(super) fn without(self, faults: &[Fault]) -> Self {
-        let why = "only `sim` and `launch` inflict faults";
-        let skipped = |fault| SkippedFaultText::new(written_fault(fault), why);
+        let why = SkipReason::NobodyInflicts;
+        let skipped = |fault: &Fault| SkippedFault { fault: fault.clone(), why };
         Self { skipped_faults: faults.iter().map(skipped).collect(), ..self }
     }
 
@@ -77,14 +76,9 @@ impl Observed {
             path: Some(outcome.path.clone()),
             events: Some(outcome.events),
             digest: Some(outcome.digest.to_string()),
-            skipped_faults: outcome.skipped_faults.iter().map(skipped).collect(),
+            skipped_faults: outcome.skipped_faults.clone(),
         }
     }
-}
-
-/// A fault that did not happen, as a report has it.
-pub(super) fn skipped(skipped: &simulation::SkippedFault) -> SkippedFaultText {
-    SkippedFaultText::new(written_fault(&skipped.fault), skipped.why.to_string())
 }
 
 /// What `task` was busy with in a simulation.
@@ -121,5 +115,19 @@ mod tests {
         let late = r#"{ at = "3600s", crash = "worker:1" }"#;
         let expected = [SkippedFaultText::new(late, "the run had ended before")];
         assert_eq!(report.runs[0].skipped_faults, expected);
+        assert_eq!(report.runs[0].faults, [("slow_task".to_owned(), 1)].into());
+    }
+
+    #[test]
+    fn faults_that_a_law_draws_are_counted_and_those_in_vain_are_nobodys() {
+        let text = "fault = [{ every = '10ms', freeze = 'worker:1', for = '1ms' }]\n\
+                    [cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'softmax'\n\
+                    [compute]\nstep_time = { law = 'constant', value = '10ms' }\n\
+                    [stop]\nsteps = 40\ntime = '1min'\n[[run]]\nname = 'a'\nmode = 'sync'\n";
+        let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
+        let [run] = &report.runs[..] else { panic!("one run") };
+        let expected = (run.seconds * 1e3 / 11.0) as u64;
+        assert!(run.faults["freeze"].abs_diff(expected) <= 1, "{:?} of {expected}", run.faults);
+        assert_eq!(run.skipped_faults, []);
     }
 }

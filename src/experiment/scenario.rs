@@ -84,7 +84,7 @@ use std::time::Duration;
 use crate::cluster::{ClusterSpec, ConfigErrors};
 use crate::data::Source;
 use crate::kernels::Numerics;
-use crate::simulation::{Faults, Hardware};
+use crate::simulation::Hardware;
 use crate::training::Settings;
 use crate::units::Bytes;
 use crate::user_file;
@@ -96,6 +96,7 @@ pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
+pub use fault::ScenarioFaults;
 pub(super) use fault::{written as written_faults, written_alone as written_fault};
 pub use plan::PlanSpec;
 pub(crate) use presets::{NETWORKS, PROCESSORS};
@@ -138,7 +139,7 @@ pub struct Scenario {
     /// the embedded digits; synthetic samples for models that make their own.
     pub dataset: Source,
     /// `[[fault]]`: the faults. Default: none.
-    pub faults: Faults,
+    pub faults: ScenarioFaults,
     /// `network.silence`: the time after which a silent peer is lost. Default: each world's own,
     /// 1 s in simulation and 5 s when deployed.
     pub silence: Option<Duration>,

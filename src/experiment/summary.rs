@@ -14,12 +14,14 @@ use std::time::Duration;
 use super::Trial;
 use super::critical_path::{self, Extent};
 use super::observed::Observed;
-use super::scenario::Checkpoint;
+use super::scenario::{Checkpoint, written_fault};
 use crate::cluster::TaskName;
 use crate::report::{
-    CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, Staleness, StepSeconds,
+    CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, SkippedFaultText, Staleness,
+    StepSeconds,
 };
 use crate::runtime::Traffic;
+use crate::simulation::SkippedFault;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;
 use absences::steps_without;
@@ -102,7 +104,8 @@ impl Trial {
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
             checkpoint_place: self.checkpoint_place(),
             failed_checkpoints: recording.failed_checkpoints.iter().map(failed).collect(),
-            skipped_faults: observed.skipped_faults.clone(),
+            faults: self.met_faults(observed),
+            skipped_faults: told(&observed.skipped_faults),
             comparison: None,
         }
     }
@@ -134,15 +137,38 @@ impl Trial {
         Pauses {
             looks: settings.stop.looks().is_some() && self.cluster.spec.evaluator().is_none(),
             checkpoints: self.checkpoint.as_ref().map(key),
-            faults: self.cluster.faults.list.len() > observed.skipped_faults.len(),
+            faults: !self.met_faults(observed).is_empty(),
             takes_backups: self.mode.takes_backups() && settings.all_reduce.is_none(),
         }
+    }
+
+    /// The faults that the run, of which this was observed, has met: how many, by kind.
+    fn met_faults(&self, observed: &Observed) -> BTreeMap<String, u64> {
+        let mut met = BTreeMap::new();
+        for fault in &self.cluster.faults.list {
+            *met.entry(fault.kind.key().to_owned()).or_default() += 1;
+        }
+        for SkippedFault { fault, .. } in &observed.skipped_faults {
+            *met.get_mut(fault.kind.key()).expect("what is skipped is listed") -= 1;
+        }
+        met.retain(|_, count| *count > 0);
+        met
     }
 
     /// Whether a slow worker costs the others no time. Tokens hold workers back in any mode.
     pub(super) fn leaves_workers_free(&self) -> bool {
         self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none()
     }
+}
+
+/// The faults that did not happen, as a report has them.
+fn told(skipped: &[SkippedFault]) -> Vec<SkippedFaultText> {
+    let missed = skipped.iter().filter(|skipped| !skipped.is_by_chance());
+    missed
+        .map(|SkippedFault { fault, why }| {
+            SkippedFaultText::new(written_fault(fault), why.to_string())
+        })
+        .collect()
 }
 
 /// The steps, where those that were undone are at the global step `begun`, from which it began.

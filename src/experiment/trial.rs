@@ -116,7 +116,7 @@ impl Trial {
             encoding: run.compression.encoding(),
             numerics: own.numerics,
             seed: own.seed,
-            faults: own.faults.clone(),
+            faults: own.faults.of_seed(own.seed),
             timeline: None,
             gauges: None,
             replay: None,

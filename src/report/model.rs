@@ -200,6 +200,8 @@ pub struct Run {
     pub checkpoint_place: Option<String>,
     /// The checkpoints that could not be written: the global step of each, and why.
     pub failed_checkpoints: Vec<(u64, String)>,
+    /// The faults of the scenario that happened: how many, by kind.
+    pub faults: BTreeMap<String, u64>,
     /// The faults of the scenario that did not happen.
     pub skipped_faults: Vec<SkippedFaultText>,
     /// The predicted figures beside the measured ones; none if they were not asked for.

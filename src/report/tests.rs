@@ -59,6 +59,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         weights_digest: Some("0123456789abcdef".to_owned()),
         checkpoint_place: None,
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
+        faults: BTreeMap::new(),
         skipped_faults: vec![SkippedFaultText::new(
             "{ at = \"9s\", crash = \"ps:0\" }",
             "too late",
@@ -196,7 +197,7 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
                     samples_per_second step_seconds final_loss test_accuracy \
                     seconds_to_target seconds_to_target_resolution staleness gradients \
                     bytes_sent step_bytes_sent waiting_seconds critical_path usage events digest \
-                    weights_digest failed_checkpoints skipped_faults comparison";
+                    weights_digest failed_checkpoints faults skipped_faults comparison";
     let of_a_run: Vec<&str> = of_a_run.split_whitespace().collect();
     assert_eq!(keys_at(3), of_a_run.repeat(report().runs.len()));
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped stopped \

@@ -65,7 +65,7 @@ impl FaultInjector {
         for (number, fault) in faults.list.iter().enumerate() {
             let event = FaultEvent::Begin { number, kind: fault.kind.clone() };
             match fault.at {
-                Trigger::Time(time) => by_time.push((time, event)),
+                Trigger::Time(time) | Trigger::Drawn(time) => by_time.push((time, event)),
                 Trigger::Delivery(count) => by_delivery.push((count, event)),
                 Trigger::Event(count) => by_event.push((count, event)),
             }

@@ -46,7 +46,7 @@ fn the_guides_example_of_each_fault_is_a_scenario() {
     let (example, _) = section("Faults");
     let experiment = Experiment::parse(example).unwrap();
     let (_, scenario) = experiment.scenarios().unwrap().remove(0);
-    assert_eq!(scenario.faults.list.len(), 10);
+    assert_eq!(scenario.faults.once.list.len(), 10);
 }
 
 #[test]

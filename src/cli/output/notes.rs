@@ -7,11 +7,11 @@ use crate::report::{Report, Run, SkippedFaultText};
 /// By run: its digests, the step that it went on from, and checkpoints that could not be written.
 pub(super) fn notes(report: &Report) -> Vec<String> {
     // Of many seeds they would be many lines; the JSON has them all.
-    let has_digests = report.runs.iter().all(|run| run.seed == report.seed);
+    let is_one_seed = report.runs.iter().all(|run| run.seed == report.seed);
     let mut notes = Vec::new();
     for run in &report.runs {
         let name = &run.name;
-        if has_digests {
+        if is_one_seed {
             notes.push(format!("{name}: {}", digests(run)));
         }
         notes.extend(run.resumed_from.map(|step| match run.had_nothing_to_do() {
@@ -25,7 +25,9 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
                  and rates are those since then"
             ),
         }));
-        notes.extend(absences(run));
+        if is_one_seed {
+            notes.extend(absences(run).chain(repeated_faults(run)));
+        }
         notes.extend(failed_checkpoints(name, &run.failed_checkpoints));
     }
     let skipped = report.runs.iter().map(|run| (&*run.name, &*run.skipped_faults));
@@ -44,8 +46,21 @@ fn absences(run: &Run) -> impl Iterator<Item = String> {
     run.steps_without.iter().map(line)
 }
 
-/// How many checkpoints that could not be written have a line each; a full disk has many.
-const FAILED: usize = 3;
+/// A line for the faults that `run` met, where one of a kind came again.
+fn repeated_faults(run: &Run) -> Option<String> {
+    run.faults.values().find(|count| **count > 1)?;
+    let kinds = run.faults.iter().map(|(kind, count)| format!("{count} `{kind}`"));
+    Some(format!("{}: met these faults: {}", run.name, kinds.collect::<Vec<_>>().join(", ")))
+}
+
+/// How many of many lines of one sort are shown; a full disk fails many checkpoints, and a law
+/// draws many faults.
+const SHOWN: usize = 3;
+
+/// The number of `lines` that are shown: all, or the first, if several are left out.
+fn shown(lines: usize) -> usize {
+    if lines > SHOWN + 1 { SHOWN } else { lines }
+}
 
 /// A line for each of the first of the checkpoints of the run `name` that could not be written, and
 /// one for the others.
@@ -53,8 +68,7 @@ fn failed_checkpoints(name: &str, failed: &[(u64, String)]) -> Vec<String> {
     let line = |(step, why): &(u64, String)| {
         format!("{name}: the checkpoint of step {step} could not be written: {why}")
     };
-    let shown = if failed.len() > FAILED + 1 { FAILED } else { failed.len() };
-    let (shown, others) = failed.split_at(shown);
+    let (shown, others) = failed.split_at(shown(failed.len()));
     let mut lines: Vec<String> = shown.iter().map(line).collect();
     if let Some((step, why)) = others.last() {
         let others = others.len();
@@ -65,7 +79,8 @@ fn failed_checkpoints(name: &str, failed: &[(u64, String)]) -> Vec<String> {
     lines
 }
 
-/// A line for each fault that did not happen in one of `runs`, which have a name and such faults.
+/// A line for each of the first faults that did not happen in one of `runs`, which have a name and
+/// such faults, and one for the others.
 fn skipped_faults(runs: &[(&str, &[SkippedFaultText])]) -> Vec<String> {
     let mut skipped: Vec<(&SkippedFaultText, Vec<&str>)> = Vec::new();
     for (name, faults) in runs {
@@ -85,7 +100,10 @@ fn skipped_faults(runs: &[(&str, &[SkippedFaultText])]) -> Vec<String> {
         };
         format!("{of}: this fault did not happen: {fault}: {why}")
     };
-    skipped.into_iter().map(line).collect()
+    let others = skipped.split_off(shown(skipped.len()));
+    let others = (!others.is_empty())
+        .then(|| format!("{} more faults did not happen: result.json has them", others.len()));
+    skipped.into_iter().map(line).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -106,6 +124,11 @@ mod tests {
         let of_seeds = [("a", &*late), ("b", &late), ("c", &late), ("d", &late), ("e", &[])];
         let lines = skipped_faults(&of_seeds);
         assert!(lines[0].starts_with("4 of 5 runs: this fault did not happen"), "{lines:?}");
+        let many: Vec<_> =
+            (0..5).flat_map(|at| skipped(&format!("{{ at = \"{at}s\" }}"))).collect();
+        let lines = skipped_faults(&[("a", &many)]);
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[3], "2 more faults did not happen: result.json has them");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
-use crate::faults::{Fault, FaultKind, SkipReason, Trigger};
+use crate::faults::{Fault, FaultKind, SkipReason};
 use crate::units::Time;
 
 /// Why a launcher can't inflict a fault of this `kind` on processes; none if it can. The training's
@@ -90,7 +90,7 @@ impl Agenda {
     /// The agenda of those of `faults` that have a time, on the processes of `tasks`.
     pub(super) fn new(faults: &[Fault], tasks: &[TaskName]) -> Self {
         let known = |fault: &Fault| {
-            let Trigger::Time(at) = fault.at else { return None };
+            let at = fault.at.time()?;
             let deed = Deed::Begin(fault.kind.among(tasks)?);
             let due = Due { deed, begins: Some(fault.clone()) };
             Some((at.since(Time::ZERO), due))
@@ -167,7 +167,7 @@ pub(super) fn kill_group(id: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::faults::Damage;
+    use crate::faults::{Damage, Trigger};
 
     #[test]
     fn a_worker_that_is_to_stop_starts_again_alone_and_a_parameter_server_with_all_others() {

@@ -60,7 +60,7 @@ pub(super) fn faults(judge: &Judge<'_>, seed: u64) -> Vec<Fault> {
         faults.extend(drawn.filter(is_drawn));
     }
     faults.sort_by_key(|fault| match fault.at {
-        Trigger::Time(time) => time.0,
+        Trigger::Time(time) | Trigger::Drawn(time) => time.0,
         Trigger::Delivery(number) | Trigger::Event(number) => number,
     });
     faults

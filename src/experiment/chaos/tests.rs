@@ -55,7 +55,7 @@ fn a_drawn_timeline_is_written_as_the_scenarios_key_and_repeats_by_its_seed() {
         let drawn = draw::faults(&judge, seed);
         assert_eq!(drawn, draw::faults(&judge, seed));
         let text = format!("fault = {}\n{SHORT}", written_faults(&drawn));
-        assert_eq!(scenario::parse(&text, "s").unwrap().faults.list, drawn, "{text}");
+        assert_eq!(scenario::parse(&text, "s").unwrap().faults.once.list, drawn, "{text}");
     }
 }
 

@@ -3,8 +3,7 @@
 use super::super::Trial;
 use super::super::scenario::written_fault;
 use crate::deployment::refusal;
-use crate::report::SkippedFaultText;
-use crate::simulation::{self, Fault, FaultKind, SkipReason};
+use crate::simulation::{Fault, FaultKind, SkipReason, SkippedFault};
 
 /// Whether a launcher can inflict faults of this kind on the processes of `trial`.
 pub(in crate::experiment) fn can_inflict(trial: &Trial, kind: &FaultKind) -> bool {
@@ -29,14 +28,10 @@ pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<Fault> {
 
 /// The faults of `trial` that did not happen: those that a launcher can't inflict, and the
 /// `skipped` ones.
-pub(super) fn skipped_faults(
-    trial: &Trial,
-    skipped: &[simulation::SkippedFault],
-) -> Vec<SkippedFaultText> {
+pub(super) fn skipped_faults(trial: &Trial, skipped: Vec<SkippedFault>) -> Vec<SkippedFault> {
     let left_out = trial.cluster.faults.list.iter().filter_map(|fault| {
         let why = refused(trial, &fault.kind)?;
-        Some(simulation::SkippedFault { fault: fault.clone(), why })
+        Some(SkippedFault { fault: fault.clone(), why })
     });
-    let left_out: Vec<_> = left_out.collect();
-    left_out.iter().chain(skipped).map(super::super::observed::skipped).collect()
+    left_out.chain(skipped).collect()
 }

@@ -1,15 +1,22 @@
-//! `[[fault]]`: each is one fault, with exactly the keys that its kind needs.
+//! `[[fault]]`: each is one fault, or one that comes again and again, with exactly the keys that
+//! its kind needs.
+
+mod recurring;
+mod written;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use self::recurring::{Every, Recurring};
 use super::mistakes::Mistakes;
-use super::tasks::{Tasks, task_of};
+use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;
 use crate::simulation::{Damage, Fault, FaultKind, Faults, Trigger};
 use crate::units::{Span, Time};
+
+pub(in crate::experiment) use self::written::{written, written_alone};
 
 /// The kinds of faults, for errors.
 const KINDS: &str = "`crash`, `stop`, `freeze`, `partition`, `one_way`, `loss`, `slow_link`, \
@@ -22,6 +29,7 @@ const DAMAGE: [(&str, Damage); 2] = [("cut", Damage::Cut), ("changed", Damage::C
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultFile {
     at: Option<Span>,
+    every: Option<Every>,
     crash: Option<String>,
     stop: Option<String>,
     restart_after: Option<Span>,
@@ -39,33 +47,70 @@ pub(super) struct FaultFile {
     lasts: Option<Span>,
 }
 
+/// What faults happen to.
+pub(super) struct Setting<'a> {
+    pub(super) cluster: &'a BTreeMap<String, Tasks>,
+    pub(super) has_checkpoints: bool,
+    pub(super) seed: u64,
+    /// When the training ends at the latest, if that is limited.
+    pub(super) time_limit: Option<Duration>,
+}
+
+/// The faults of a scenario, whatever its seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScenarioFaults {
+    /// Those that happen once.
+    pub once: Faults,
+    /// Those that come again and again.
+    pub(super) again: Vec<Recurring>,
+}
+
+impl ScenarioFaults {
+    /// The faults of a run with `seed`.
+    pub(in crate::experiment) fn of_seed(&self, seed: u64) -> Faults {
+        let mut faults = self.once.clone();
+        faults.list.extend(self.again.iter().flat_map(|recurring| recurring.draw(seed)));
+        faults
+    }
+}
+
 pub(super) fn faults(
     file: Vec<FaultFile>,
     silence: Option<Duration>,
-    cluster: &BTreeMap<String, Tasks>,
-    has_checkpoints: bool,
+    setting: &Setting<'_>,
     found: &mut Mistakes,
-) -> Faults {
+) -> ScenarioFaults {
     let silence = silence.unwrap_or(Faults::SILENCE);
     found.above_0(silence.as_secs_f64(), "network.silence");
-    let read = |(index, fault)| {
+    let (mut list, mut again) = (Vec::new(), Vec::new());
+    for (index, fault) in file.into_iter().enumerate() {
         let path = format!("fault[{index}]");
-        One { path, cluster, has_checkpoints, found: &mut *found }.read(fault)
-    };
-    Faults { silence, list: file.into_iter().enumerate().filter_map(read).collect() }
+        match (One { path, setting, found: &mut *found }).read(fault) {
+            Some(Read::Once(faults)) => list.extend(faults),
+            Some(Read::Again(recurring)) => again.push(recurring),
+            None => {}
+        }
+    }
+    ScenarioFaults { once: Faults { silence, list }, again }
+}
+
+/// What a `[[fault]]` says.
+enum Read {
+    /// A fault of each of its tasks.
+    Once(Vec<Fault>),
+    Again(Recurring),
 }
 
 /// The fault being read.
 struct One<'a> {
     path: String,
-    cluster: &'a BTreeMap<String, Tasks>,
-    has_checkpoints: bool,
+    setting: &'a Setting<'a>,
     found: &'a mut Mistakes,
 }
 
 impl One<'_> {
     /// Reads the fault; none if something is missing. Notes mistakes.
-    fn read(mut self, file: FaultFile) -> Option<Fault> {
+    fn read(mut self, mut file: FaultFile) -> Option<Read> {
         let kinds = [
             file.crash.is_some(),
             file.stop.is_some(),
@@ -100,19 +145,32 @@ impl One<'_> {
         );
         self.saved(file.full_disk == Some(true), "full_disk");
         self.saved(file.torn_checkpoint.is_some(), "torn_checkpoint");
-        let at = self.needed(file.at, "at", "when it happens, for example \"2s\"");
+        let (at, every) = (file.at, file.every.take());
+        let kinds = self.kinds(file);
+        if let Some(every) = every {
+            self.only(at.is_some(), "at", false, "a fault that happens once; another has `every`");
+            return self.recurring(every, kinds?).map(Read::Again);
+        }
+        let when = "when it happens, for example \"2s\", or `every` how long";
+        let at = Trigger::Time(Time::ZERO.after(self.needed(at, "at", when)?.into()));
+        Some(Read::Once(kinds?.into_iter().map(|kind| Fault { at, kind }).collect()))
+    }
+
+    /// What happens, to each of the tasks that are named.
+    fn kinds(&mut self, file: FaultFile) -> Option<Vec<FaultKind>> {
         let restart_after = file.restart_after.map(Duration::from);
         self.above_0(restart_after, "restart_after");
-        let kind = if let Some(name) = file.crash {
-            self.task(&name, "crash").map(|task| FaultKind::Crash { task, restart_after })
+        if let Some(name) = file.crash {
+            let crash = |task| FaultKind::Crash { task, restart_after };
+            Some(self.each(&name, "crash")?.into_iter().map(crash).collect())
         } else if let Some(name) = file.stop {
-            self.task(&name, "stop").map(|task| FaultKind::Stop { task, restart_after })
+            let stop = |task| FaultKind::Stop { task, restart_after };
+            Some(self.each(&name, "stop")?.into_iter().map(stop).collect())
         } else if let Some(damage) = &file.torn_checkpoint {
-            self.damage(damage)
+            Some(vec![self.damage(damage)?])
         } else {
             self.passing(file)
-        };
-        Some(Fault { at: Trigger::Time(Time::ZERO.after(Duration::from(at?))), kind: kind? })
+        }
     }
 
     fn damage(&mut self, name: &str) -> Option<FaultKind> {
@@ -125,7 +183,7 @@ impl One<'_> {
     }
 
     /// Reads a fault that lasts for a time.
-    fn passing(&mut self, file: FaultFile) -> Option<FaultKind> {
+    fn passing(&mut self, file: FaultFile) -> Option<Vec<FaultKind>> {
         let lasts = self
             .needed(file.lasts, "for", "how long it lasts, for example \"500ms\"")
             .map(Duration::from);
@@ -139,42 +197,33 @@ impl One<'_> {
             let wish = || format!("{factor} must be at least 1 and at most a million");
             self.found.unless(is_sound, path, wish);
         }
-        if file.full_disk == Some(true) {
-            return Some(FaultKind::FullDisk { lasts: lasts? });
-        }
         if let Some(name) = file.freeze {
-            return Some(FaultKind::Freeze { task: self.task(&name, "freeze")?, lasts: lasts? });
+            let (tasks, lasts) = (self.each(&name, "freeze")?, lasts?);
+            let freeze = |task| FaultKind::Freeze { task, lasts };
+            return Some(tasks.into_iter().map(freeze).collect());
         }
-        if let Some(names) = file.partition {
-            return Some(FaultKind::Partition {
-                tasks: self.tasks(&names, "partition")?,
-                lasts: lasts?,
-            });
+        if let Some(name) = file.slow_task {
+            let (tasks, factor, lasts) = (self.each(&name, "slow_task")?, factor?, lasts?);
+            let slow = |task| FaultKind::SlowTask { task, factor, lasts };
+            return Some(tasks.into_iter().map(slow).collect());
         }
-        if let Some(names) = file.one_way {
-            let [from, to]: [TaskName; 2] = match self.tasks(&names, "one_way")?.try_into() {
-                Ok(two) => two,
-                Err(_) => {
-                    let path = self.key("one_way");
-                    self.found.note(path, "it is from one task to another".to_owned());
-                    return None;
-                }
-            };
-            return Some(FaultKind::OneWay { from, to, lasts: lasts? });
-        }
-        if let Some(names) = file.loss {
+        Some(vec![if let Some(names) = file.partition {
+            FaultKind::Partition { tasks: self.tasks(&names, "partition")?, lasts: lasts? }
+        } else if let Some(names) = file.one_way {
+            let [from, to] = self.two(&names, "one_way")?;
+            FaultKind::OneWay { from, to, lasts: lasts? }
+        } else if let Some(names) = file.loss {
             let tasks = self.tasks(&names, "loss")?;
             let rate = self.needed(file.rate, "rate", "the chance of a loss, for example 0.1")?;
             let (path, is_sound) = (self.key("rate"), rate > 0.0 && rate < 1.0);
             self.found.unless(is_sound, path, || format!("{rate} must be above 0 and below 1"));
-            return Some(FaultKind::Loss { tasks, rate, lasts: lasts? });
-        }
-        if let Some(names) = file.slow_link {
+            FaultKind::Loss { tasks, rate, lasts: lasts? }
+        } else if let Some(names) = file.slow_link {
             let tasks = self.tasks(&names, "slow_link")?;
-            return Some(FaultKind::SlowLink { tasks, factor: factor?, lasts: lasts? });
-        }
-        let task = self.task(&file.slow_task?, "slow_task")?;
-        Some(FaultKind::SlowTask { task, factor: factor?, lasts: lasts? })
+            FaultKind::SlowLink { tasks, factor: factor?, lasts: lasts? }
+        } else {
+            FaultKind::FullDisk { lasts: lasts? }
+        }])
     }
 
     fn key(&self, key: &str) -> String {
@@ -189,7 +238,7 @@ impl One<'_> {
     /// Notes a fault of checkpoints in a scenario that has none.
     fn saved(&mut self, is_given: bool, key: &str) {
         let path = self.key(key);
-        self.found.unless(!is_given || self.has_checkpoints, path, || {
+        self.found.unless(!is_given || self.setting.has_checkpoints, path, || {
             "the run has no checkpoints for it to harm; add `[checkpoint]`, or leave the fault out"
                 .to_owned()
         });
@@ -209,7 +258,22 @@ impl One<'_> {
 
     fn task(&mut self, name: &str, key: &str) -> Option<TaskName> {
         let path = self.key(key);
-        task_of(name, self.cluster).map_err(|why| self.found.note(path, why)).ok()
+        task_of(name, self.setting.cluster).map_err(|why| self.found.note(path, why)).ok()
+    }
+
+    /// Reads the task `name`, or all of the job `name`.
+    fn each(&mut self, name: &str, key: &str) -> Option<Vec<TaskName>> {
+        let path = self.key(key);
+        tasks_of(name, self.setting.cluster).map_err(|why| self.found.note(path, why)).ok()
+    }
+
+    /// Reads the two tasks in `names`.
+    fn two(&mut self, names: &[String], key: &str) -> Option<[TaskName; 2]> {
+        let tasks = self.tasks(names, key)?;
+        let two = <[TaskName; 2]>::try_from(tasks).ok();
+        let path = self.key(key);
+        self.found.unless(two.is_some(), path, || "it is from one task to another".to_owned());
+        two
     }
 
     /// Reads the tasks in `names`: at least two, each once.
@@ -223,68 +287,4 @@ impl One<'_> {
         });
         (are_several && tasks.len() == names.len()).then_some(tasks)
     }
-}
-
-/// `faults` as a value of the key `fault`: parsed, it gives the same faults.
-pub(crate) fn written(faults: &[Fault]) -> String {
-    let is_timed = |fault: &Fault| matches!(fault.at, Trigger::Time(_));
-    assert!(faults.iter().all(is_timed), "a scenario has times only: {faults:?}");
-    let faults: Vec<String> = faults.iter().map(written_alone).collect();
-    format!("[{}]", faults.join(", "))
-}
-
-/// `fault` as one of a scenario; of a fault that begins at no given time, what it begins with.
-pub(crate) fn written_alone(fault: &Fault) -> String {
-    let at = match fault.at {
-        Trigger::Time(at) => exact(at.since(Time::ZERO)),
-        Trigger::Delivery(number) => format!("\"delivery {number}\""),
-        Trigger::Event(number) => format!("\"event {number}\""),
-    };
-    let list = |tasks: &[TaskName]| {
-        let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
-        format!("[{}]", names.join(", "))
-    };
-    let ended = |how: &str, task: &TaskName, restart_after: Option<Duration>| {
-        let back = restart_after.map(|after| format!(", restart_after = {}", exact(after)));
-        format!("{how} = \"{task}\"{}", back.unwrap_or_default())
-    };
-    let what = match &fault.kind {
-        FaultKind::Crash { task, restart_after } => ended("crash", task, *restart_after),
-        FaultKind::Stop { task, restart_after } => ended("stop", task, *restart_after),
-        FaultKind::Freeze { task, lasts } => {
-            format!("freeze = \"{task}\", for = {}", exact(*lasts))
-        }
-        FaultKind::Partition { tasks, lasts } => {
-            format!("partition = {}, for = {}", list(tasks), exact(*lasts))
-        }
-        FaultKind::OneWay { from, to, lasts } => {
-            format!("one_way = [\"{from}\", \"{to}\"], for = {}", exact(*lasts))
-        }
-        FaultKind::Loss { tasks, rate, lasts } => {
-            format!("loss = {}, rate = {rate:?}, for = {}", list(tasks), exact(*lasts))
-        }
-        FaultKind::SlowLink { tasks, factor, lasts } => {
-            let tasks = list(tasks);
-            format!("slow_link = {tasks}, factor = {factor:?}, for = {}", exact(*lasts))
-        }
-        FaultKind::FullDisk { lasts } => format!("full_disk = true, for = {}", exact(*lasts)),
-        FaultKind::TornCheckpoint { damage } => {
-            let found = DAMAGE.iter().find(|(_, own)| own == damage);
-            let (name, _) = found.expect("every damage has a name");
-            format!("torn_checkpoint = \"{name}\"")
-        }
-        FaultKind::SlowTask { task, factor, lasts } => {
-            format!("slow_task = \"{task}\", factor = {factor:?}, for = {}", exact(*lasts))
-        }
-    };
-    format!("{{ at = {at}, {what} }}")
-}
-
-/// A length of time in the largest unit in which it is a whole number.
-fn exact(span: Duration) -> String {
-    let nanos = span.as_nanos();
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let unit = units.into_iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
-    let (name, unit) = unit.unwrap_or(("ns", 1));
-    format!("\"{}{name}\"", nanos / unit)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::calibration::{CalibrationFile, calibration};
 use super::compute::{ComputeFile, compute, devices, own_compute, slow};
 use super::error::{ScenarioError, most_like};
-use super::fault::{FaultFile, faults};
+use super::fault::{FaultFile, Setting, faults};
 use super::gpus::{GpusFile, gpus};
 use super::hosts::{HostsFile, hosts};
 use super::looks::{check_accuracy, check_evaluator};
@@ -92,7 +92,9 @@ fn checked(
     let runs =
         runs(file.run, workers, file.network.compression, algorithm.is_some(), &file.only, found);
     let silence = file.network.silence.map(Duration::from);
-    let faults = faults(file.fault, silence, &cluster, file.checkpoint.is_some(), found);
+    let (has_checkpoints, time_limit) = (file.checkpoint.is_some(), file.stop.time);
+    let setting = Setting { cluster: &cluster, has_checkpoints, seed: file.seed, time_limit };
+    let faults = faults(file.fault, silence, &setting, found);
     let slow = slow(&file.compute.slow, &cluster, found);
     let devices = devices(file.compute.devices, found);
     let layers = LayerTable::of(&file.program, origin, found);

@@ -22,7 +22,9 @@ use crate::kernels::KernelKind;
 use crate::models::{Embedding, Model};
 use crate::optimizer::{AdagradRule, ClipGradients, GradientDescentRule, Optimizer};
 use crate::runtime::Patience;
-use crate::simulation::{ComputeSpec, Damage, Fault, FaultKind, Law, NetworkSpec, Racks, Trigger};
+use crate::simulation::{
+    ComputeSpec, Damage, Fault, FaultKind, Faults, Law, NetworkSpec, Racks, Trigger,
+};
 use crate::sync::Mode;
 use crate::training::{EvaluatorSettings, Stop};
 use crate::units::{BytesPerSecond, FlopsPerSecond, Time};
@@ -119,7 +121,7 @@ fn faults_are_read_with_their_times() {
         fault(1000, FaultKind::TornCheckpoint { damage: Damage::Cut }),
     ];
     let scenario = example(text).unwrap();
-    assert_eq!(scenario.faults, Faults { silence: 2 * second, list });
+    assert_eq!(scenario.faults.of_seed(7), Faults { silence: 2 * second, list });
     assert_eq!(scenario.silence, Some(2 * second));
     assert_eq!(scenario.settings.patience, Patience::new(20 * second));
 }
@@ -152,6 +154,30 @@ fn standard_hardware() -> Hardware {
 }
 
 #[test]
+fn a_fault_that_comes_again_is_drawn_for_each_task_of_a_job_until_the_training_ends() {
+    let text = "[cluster]\nps = 1\nworker = 200\n[stop]\ntime = \"100h\"\n\
+                [[fault]]\nevery = { law = \"exponential\", mean = \"9h\" }\n\
+                crash = \"worker\"\nrestart_after = \"1h\"\n\
+                [[fault]]\nevery = \"30h\"\nfreeze = \"ps:0\"\nfor = \"3h\"\n\
+                [[fault]]\nevery = \"1h\"\ncrash = \"worker:0\"";
+    let faults = example(text).unwrap().faults;
+    let drawn = faults.of_seed(7).list;
+    assert_eq!(drawn, faults.of_seed(7).list);
+    assert_ne!(drawn, faults.of_seed(8).list);
+    let of = |name: &str| -> Vec<f64> {
+        let is_its = |fault: &&Fault| fault.kind.task().unwrap().to_string() == name;
+        let hours = |fault: &Fault| fault.at.time().unwrap().as_secs_f64() / 3600.0;
+        drawn.iter().filter(is_its).map(hours).collect()
+    };
+    assert_eq!(of("ps:0"), [30.0, 63.0, 96.0], "each a law's time after the end of the last");
+    assert_eq!(of("worker:0").last(), Some(&1.0), "it never comes back from the third fault");
+    assert_ne!(of("worker:1"), of("worker:2"));
+    // A renewal after 10 h in the mean, over 100 h, of 200 workers: 2,000 within three deviations.
+    let crashes = drawn.len() - of("ps:0").len() - 1;
+    assert!((1_880..2_120).contains(&crashes), "{crashes} crashes");
+}
+
+#[test]
 fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
     let scenario = example("").unwrap();
     let optimizer = Optimizer::new(GradientDescentRule, 0.01);
@@ -164,7 +190,7 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             ("ps".to_owned(), Tasks::Count(1)),
             ("worker".to_owned(), Tasks::Count(2)),
         ]),
-        faults: Faults::none(),
+        faults: ScenarioFaults { once: Faults::none(), again: Vec::new() },
         silence: None,
         tune: Tune::default(),
         plan: PlanSpec::default(),

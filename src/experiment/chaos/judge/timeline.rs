@@ -9,7 +9,7 @@ use super::saved::Saved;
 use super::{Breaches, Promise, Trial};
 use crate::cluster::{Role, TaskName};
 use crate::runtime::{Code, Error, GRACE, STOP_GRACE};
-use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::simulation::{Fault, FaultKind};
 use crate::units::Time;
 
 /// The faults of a run, and what they excuse.
@@ -345,26 +345,13 @@ impl Timeline<'_> {
 
 /// When a fault begins, as far as its trigger says.
 fn begins(fault: &Fault) -> Time {
-    match fault.at {
-        Trigger::Time(at) => at,
-        Trigger::Delivery(_) | Trigger::Event(_) => Time::ZERO,
-    }
+    fault.at.time().unwrap_or(Time::ZERO)
 }
 
 /// How long a fault lasts; a task that does not come back is gone at once.
 fn lasts(kind: &FaultKind) -> Duration {
-    match kind {
-        FaultKind::Crash { restart_after, .. } => restart_after.unwrap_or_default(),
-        FaultKind::Stop { restart_after, .. } => STOP_GRACE + restart_after.unwrap_or_default(),
-        FaultKind::Freeze { lasts, .. }
-        | FaultKind::Partition { lasts, .. }
-        | FaultKind::OneWay { lasts, .. }
-        | FaultKind::Loss { lasts, .. }
-        | FaultKind::SlowLink { lasts, .. }
-        | FaultKind::SlowTask { lasts, .. }
-        | FaultKind::FullDisk { lasts } => *lasts,
-        FaultKind::TornCheckpoint { .. } => Duration::ZERO,
-    }
+    let grace = if matches!(kind, FaultKind::Stop { .. }) { STOP_GRACE } else { Duration::ZERO };
+    grace + kind.span().unwrap_or_default()
 }
 
 pub(super) fn is_tear(kind: &FaultKind) -> bool {

@@ -298,9 +298,15 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
                 [[fault]]\ncrash = \"worker:0\"\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\npartition = [\"ps:0\"]\nfor = \"1s\"\n\
                 [[fault]]\nat = \"1s\"\nslow_task = \"ps:0\"\nfactor = 0.5\nfor = \"1s\"\n\
-                restart_after = \"1s\"";
+                restart_after = \"1s\"\n\
+                [[fault]]\nat = \"1s\"\nevery = \"1s\"\nfreeze = \"ps\"\nfor = \"1s\"\n\
+                [[fault]]\nevery = { law = \"pareto\", scale = \"1s\" }\nfreeze = \"ps\"\n\
+                for = \"1s\"";
     let error = example(text).unwrap_err().to_string();
     for says in [
+        "fault[5].at: only of a fault that happens once",
+        "fault[5]: `stop.time` is missing: what comes again and again is drawn until then",
+        "fault[6].every.shape: this law needs it",
         "fault[0]: a fault is one of `crash`, `stop`, `freeze`, `partition`, `one_way`, `loss`, \
          `slow_link`, `slow_task`, `full_disk` or `torn_checkpoint`",
         "fault[1]: `for` is missing: how long it lasts",
@@ -312,6 +318,21 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
         "fault[4].restart_after: only of a task that crashes or is asked to stop",
     ] {
         assert!(error.contains(says), "`{error}` does not say `{says}`");
+    }
+}
+
+#[test]
+fn a_fault_that_comes_without_end_is_a_mistake() {
+    let every = |time: &str| {
+        let fault = format!("{{ every = \"{time}\", torn_checkpoint = \"cut\" }}");
+        let stop = "stop = { time = \"1h\" }\ncheckpoint = { every_steps = 9 }";
+        example(&format!("{stop}\nfault = [{fault}]"))
+    };
+    assert!(every("1s").is_ok());
+    for time in ["0s", "10ms"] {
+        let error = every(time).unwrap_err().to_string();
+        let says = "fault[0].every: it comes 100000 times and more until `stop.time`";
+        assert!(error.contains(says), "{error}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::experiment::Experiment;
+use crate::simulation::Trigger;
 
 fn worker(index: u32) -> TaskName {
     TaskName::new("worker", index)
