@@ -138,7 +138,9 @@ impl Trial {
             looks: settings.stop.looks().is_some() && self.cluster.spec.evaluator().is_none(),
             checkpoints: self.checkpoint.as_ref().map(key),
             faults: !self.met_faults(observed).is_empty(),
-            takes_backups: self.mode.takes_backups() && settings.all_reduce.is_none(),
+            takes_backups: self.mode.takes_backups()
+                && settings.all_reduce.is_none()
+                && !self.has_one_worker(),
         }
     }
 
@@ -157,7 +159,12 @@ impl Trial {
 
     /// Whether a slow worker costs the others no time. Tokens hold workers back in any mode.
     pub(super) fn leaves_workers_free(&self) -> bool {
-        self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none()
+        let is_free = self.mode.leaves_workers_free() && self.settings.sync_replicas.is_none();
+        is_free || self.has_one_worker()
+    }
+
+    fn has_one_worker(&self) -> bool {
+        self.cluster.spec.workers().count() == 1
     }
 }
 

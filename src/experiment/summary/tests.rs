@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::experiment::Experiment;
-use crate::training::{Fact, Formed, Restore, SharedRecording};
+use crate::training::{Fact, Formed, Restore, SharedRecording, train};
 
 /// A worker's step; times in ms.
 pub(super) fn step(worker: u32, local_step: u64, global_step: u64, ended: u64) -> StepStats {
@@ -172,4 +172,15 @@ fn the_step_rate_of_a_resumed_run_is_of_its_own_steps() {
     // Too few steps for the first of each worker to be left out.
     let run = resumed((0..2).map(|n| step(n, 0, 301, 1_000)));
     assert!((run.steps_per_second - 1.0 / 0.000_9).abs() < 1e-6, "{}", run.steps_per_second);
+}
+
+#[test]
+fn one_worker_that_straggles_is_not_told_to_take_backups() {
+    let text = "[cluster]\nps = 1\nworker = 1\n[program]\nmodel = 'softmax'\n\
+                [compute]\nstraggler = { law = 'pareto', scale = 0.3, shape = 1.5 }\nrate = '1MFLOP/s'\n\
+                [stop]\nsteps = 60\n[[run]]\nmode = 'sync'\n";
+    let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
+    let limit = report.runs[0].limit().unwrap();
+    let expected = "limited by the workers' kernels and stragglers together";
+    assert!(limit.starts_with(expected) && !limit.contains("backup"), "{limit}");
 }
