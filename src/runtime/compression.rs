@@ -3,8 +3,9 @@
 //!
 //! TensorFlow's white paper (Abadi et al. 2015, section 5.5) halves each value between two
 //! machines; here it can also be an 8-bit integer with a scale for each block of values (Dettmers
-//! 2015). Parameters and gradients are compressed alike; feeds and fetches of a session, and so
-//! every checkpoint, are exact. So are values of fewer than 64 elements: a small part of a
+//! 2015). Parameters and gradients are compressed alike, and so are initial values on their way to
+//! the task that holds the variable; feeds and fetches of a session, and so every checkpoint and
+//! what is restored from it, are exact. So are values of fewer than 64 elements: a small part of a
 //! partitioned variable is exact where the whole would not be. The receiver needs no setting: each
 //! value names its own encoding. Encoding and decoding take a task's message thread the time of
 //! their memory traffic.
