@@ -1,4 +1,5 @@
-//! Fences: operations by which a worker stops all others between two steps, and lets them go on.
+//! Operations by which a worker stops all others between two steps and lets them go on (a fence),
+//! or waits until they have left.
 
 use super::builder::Graph;
 use super::error::GraphError;
@@ -34,6 +35,18 @@ impl Graph {
             &format!("lift_fence/worker_{}", replica.worker),
             Op::LiftFence(replica),
         )
+    }
+
+    /// Waits until every other worker that trains has left the training of `replica`, or is lost.
+    /// It holds nobody: `replica` takes no more steps, and where each step counts by itself no
+    /// worker waits for it from then on. Every call returns the same operation.
+    ///
+    /// # Errors
+    /// If its name belongs to something else.
+    #[track_caller]
+    pub(crate) fn await_departures(&self, replica: Replica) -> Result<Target, GraphError> {
+        let name = format!("await_departures/worker_{}", replica.worker);
+        self.at_global_step(&name, Op::AwaitDepartures(replica))
     }
 
     /// The operation called `name`, which runs on the device of the global step.

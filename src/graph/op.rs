@@ -107,6 +107,9 @@ pub enum Op {
     Fence(Replica),
     /// Lifts the worker's fence. Fails if the fence was lifted before: the others may have gone on.
     LiftFence(Replica),
+    /// Completes once every other worker that trains has left the training, or is lost. The worker
+    /// takes no more steps: where each step counts by itself nobody waits for it meanwhile.
+    AwaitDepartures(Replica),
 
     /// A queue or an accumulator, which outlives the step. A declaration: it is not run.
     Resource(Arc<ResourceSpec>),
@@ -147,6 +150,7 @@ impl Op {
             Self::CommitStep(_) => "CommitStep",
             Self::Fence(_) => "Fence",
             Self::LiftFence(_) => "LiftFence",
+            Self::AwaitDepartures(_) => "AwaitDepartures",
             Self::Resource(spec) => spec.kind.name(),
             Self::OnResource { action, .. } => action.kind(),
             Self::LearningRate(_) => "LearningRate",
@@ -206,6 +210,7 @@ impl Op {
                 | Self::CommitStep(_)
                 | Self::Fence(_)
                 | Self::LiftFence(_)
+                | Self::AwaitDepartures(_)
                 | Self::OnResource { .. }
         )
     }

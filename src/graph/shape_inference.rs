@@ -112,10 +112,20 @@ fn stateful(
             end_of_step(replica.mode.needs().has_votes(), values, set)
         }
         (Op::BeginStep(_), [_, ..], [step]) if *step == count() => Ok(smallvec![]),
-        (Op::Fence(_) | Op::LiftFence(_), [], [step]) if *step == count() => Ok(smallvec![]),
-        (Op::BeginStep(_) | Op::CommitStep(_) | Op::Fence(_) | Op::LiftFence(_), _, _) => {
-            Err(refuse("an i64 scalar as global step"))
+        (Op::Fence(_) | Op::LiftFence(_) | Op::AwaitDepartures(_), [], [step])
+            if *step == count() =>
+        {
+            Ok(smallvec![])
         }
+        (
+            Op::BeginStep(_)
+            | Op::CommitStep(_)
+            | Op::Fence(_)
+            | Op::LiftFence(_)
+            | Op::AwaitDepartures(_),
+            _,
+            _,
+        ) => Err(refuse("an i64 scalar as global step")),
         _ => Err(refuse("another number of inputs or variables")),
     }
 }

@@ -200,9 +200,10 @@ fn replica(op: &Op) -> Option<(Replica, bool)> {
     match op {
         Op::ApplyGradient { replica, .. } => replica.map(|replica| (replica, false)),
         Op::BeginStep(replica) => Some((*replica, true)),
-        Op::CommitStep(replica) | Op::Fence(replica) | Op::LiftFence(replica) => {
-            Some((*replica, false))
-        }
+        Op::CommitStep(replica)
+        | Op::Fence(replica)
+        | Op::LiftFence(replica)
+        | Op::AwaitDepartures(replica) => Some((*replica, false)),
         _ => None,
     }
 }
@@ -236,7 +237,9 @@ fn needs(op: &Op) -> (Range<usize>, Range<usize>, Range<usize>) {
         }
         Op::BeginStep(_) => (1..usize::MAX, exactly(1), exactly(0)),
         Op::CommitStep(_) => (1..usize::MAX, 1..usize::MAX, ANY),
-        Op::Fence(_) | Op::LiftFence(_) => (exactly(0), exactly(1), exactly(0)),
+        Op::Fence(_) | Op::LiftFence(_) | Op::AwaitDepartures(_) => {
+            (exactly(0), exactly(1), exactly(0))
+        }
         Op::Const(_) => (exactly(0), exactly(0), exactly(1)),
         // These declare, and are not run.
         Op::Placeholder { .. } | Op::Variable(_) | Op::Resource(_) => {

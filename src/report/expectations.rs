@@ -31,7 +31,7 @@ pub struct Expected {
     /// The digest of all events and their times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The digest of the variables that the chief read at its end.
+    /// The digest of the final variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<String>,
     /// The time to the target \[s\], within the tolerance.

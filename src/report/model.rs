@@ -192,8 +192,7 @@ pub struct Run {
     pub events: Option<u64>,
     /// The audit digest of all events, 16 hex digits; none in a deployment.
     pub digest: Option<String>,
-    /// The digest of the variables that the chief read at its end, 16 hex digits; none if only
-    /// shapes were computed.
+    /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
     /// The place of the checkpoints; none if the run keeps none beyond its end.
     #[serde(skip)]

@@ -148,6 +148,11 @@ impl ParameterServer {
                 let answers = coordination.lift_fence(replica, ticket);
                 self.served.extend(answers);
             }
+            Action::AwaitDepartures { global_step, replica } => {
+                let (members, coordination) = self.trainings.of(global_step, replica);
+                let answers = coordination.await_departures(members, replica, ticket);
+                self.served.extend(answers);
+            }
             Action::OnResource(asked) => {
                 let served = self.resources.serve(ticket, *asked);
                 self.served.extend(served);

@@ -97,6 +97,11 @@ pub(crate) enum Action {
         global_step: VariableId,
         replica: Replica,
     },
+    /// Waits until all other workers that train have departed.
+    AwaitDepartures {
+        global_step: VariableId,
+        replica: Replica,
+    },
     OnResource(Box<OnResource>),
 }
 
@@ -145,7 +150,8 @@ impl Action {
             | Self::AssignAdd(..)
             | Self::Begin(_)
             | Self::PutUpFence { .. }
-            | Self::LiftFence { .. } => {}
+            | Self::LiftFence { .. }
+            | Self::AwaitDepartures { .. } => {}
         }
     }
 
@@ -156,7 +162,8 @@ impl Action {
             | Self::Begin(_)
             | Self::Commit(_)
             | Self::PutUpFence { .. }
-            | Self::LiftFence { .. } => true,
+            | Self::LiftFence { .. }
+            | Self::AwaitDepartures { .. } => true,
             Self::Read { .. }
             | Self::Gather { .. }
             | Self::IsInitialized(_)

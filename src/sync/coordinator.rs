@@ -147,6 +147,16 @@ impl Coordinator {
         effects
     }
 
+    /// `worker` takes no more steps, and has yet to leave. Where each step counts by itself nobody
+    /// waits for it from now on.
+    pub(crate) fn retire(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
+        if self.policy.round_size(members).is_some() {
+            return Vec::new();
+        }
+        let let_go = self.policy.leave(members, worker);
+        self.pass(members, None, let_go)
+    }
+
     /// Puts up a fence for `worker`, which is between two steps of its own: [`Effect::Fenced`]
     /// tells it when the fence is up. A worker that already has a fence keeps it and is told again.
     /// After the end of the training, too, others may be inside their last steps.

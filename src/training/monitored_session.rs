@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tracing::{Instrument, trace_span};
 
-use crate::graph::Graph;
+use crate::graph::{Graph, Target};
 use crate::runtime::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -46,6 +46,8 @@ pub struct MonitoredSession {
     positions: Positions,
     /// The variables that this worker alone has, if checkpoints hold them.
     own_variables: Option<OwnVariables>,
+    /// What the chief waits for before it reads the weights; none on other workers.
+    last_updates: Vec<Target>,
     /// The training's number at its server; it stays the same when the session is replaced.
     training: u64,
     /// The number of training steps that have begun, failed ones included.

@@ -4,12 +4,32 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::SavedVariable;
-use crate::graph::Variable;
+use crate::graph::{Graph, GraphError, Replica, Target, Variable};
 use crate::runtime::Result;
 use crate::tensor::Tensor;
 
 use super::checkpoints::part_as_slice;
 use super::session::Session;
+
+/// The targets of a run that waits until no other worker can change the variables of `graph` any
+/// more; none where the chief's last step is the last change, or updates need no worker.
+///
+/// Where each step counts by itself, others may be amid a step when the chief ends.
+pub(super) fn last_updates(graph: &Graph) -> std::result::Result<Vec<Target>, GraphError> {
+    let has_others = |replica: &Replica| {
+        replica.workers > 1
+            && !replica.mode.needs().has_rounds()
+            && !graph.has_updates_without_chief()
+    };
+    let Some(replica) = graph.shared_replica().filter(has_others) else { return Ok(Vec::new()) };
+    let departures = graph.await_departures(replica)?;
+    // A worker can't end a step whose variables are lost with their task: this run, which reads
+    // from all tasks that hold any, fails then, too.
+    graph.with_control_dependencies(&[&departures], |graph| {
+        let all = graph.initializers().into_iter();
+        Ok(all.map(|(variable, _)| variable.read_again().target()).collect())
+    })
+}
 
 /// The trainable variables with their values, by name; the parts of one are in their order.
 pub(super) struct Weights(Vec<(Variable, Tensor)>);

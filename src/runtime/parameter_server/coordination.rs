@@ -1,8 +1,9 @@
 //! The end of each worker's step at the task that holds the global step.
 //!
 //! Adapts [`Coordinator`], which decides who counts and who waits, to the operations `BeginStep`,
-//! `CommitStep`, `Fence` and `LiftFence`, which are answered.
+//! `CommitStep`, `Fence`, `LiftFence` and `AwaitDepartures`, which are answered.
 
+mod departures;
 mod end;
 mod fences;
 mod refusals;
@@ -48,6 +49,8 @@ pub(super) struct Coordination {
     resting: Resting,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
+    /// By worker that waits for the others to leave: its request.
+    departures: BTreeMap<u32, Ticket>,
     /// By worker: the last of its votes that counts.
     counted_votes: BTreeMap<u32, CountedVote>,
     /// The contributors of those closed rounds that a variable may still wait for.
@@ -88,6 +91,7 @@ impl Coordination {
             commits: BTreeMap::new(),
             resting: Resting::default(),
             fence: None,
+            departures: BTreeMap::new(),
             counted_votes: BTreeMap::new(),
             closed: BTreeMap::new(),
             committed: Done::default(),
@@ -209,6 +213,7 @@ impl Coordination {
             vote.has_failed |= vote.ticket.step == step;
         }
         self.begun.retain(|_, ticket| ticket.step != step);
+        self.departures.retain(|_, ticket| ticket.step != step);
         let is_forgotten = self.fence.is_some_and(|(ticket, _)| ticket.step == step);
         let owner = self.coordinator.fence_owner().filter(|_| is_forgotten);
         let lifted = owner.and_then(|owner| self.coordinator.lift_fence(owner));
@@ -228,7 +233,9 @@ impl Coordination {
                 "fewer gradients make an update, as a worker is gone"
             );
         }
-        self.answer(effects)
+        let mut served = self.answer(effects);
+        served.extend(self.end_departures(members, worker));
+        served
     }
 
     /// Waits for `worker` again.
@@ -242,7 +249,8 @@ impl Coordination {
         let commits = self.commits.into_values().map(|(ticket, _)| ticket);
         let fence = self.fence.filter(|(_, is_told)| !is_told).map(|(ticket, _)| ticket);
         let votes = self.votes.into_values().map(|vote| vote.ticket);
-        self.begun.into_values().chain(votes).chain(commits).chain(fence)
+        let departures = self.departures.into_values();
+        self.begun.into_values().chain(votes).chain(commits).chain(fence).chain(departures)
     }
 
     /// Checks that `replica` is of this training, and `version` a version of its variables.
@@ -287,7 +295,9 @@ impl Coordination {
                 format!("the step of worker {worker}, to put up the fence of worker {owner}")
             }
         };
-        self.awaited(members).into_iter().map(told).collect()
+        let departure = |worker| format!("worker {worker} to leave the training");
+        let departures = self.awaited_departures(members).into_iter().map(departure);
+        self.awaited(members).into_iter().map(told).chain(departures).collect()
     }
 
     /// Whether a fence is up, and its owner knows.

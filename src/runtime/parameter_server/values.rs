@@ -29,6 +29,7 @@ impl ParameterServer {
             | Action::Commit(_)
             | Action::PutUpFence { .. }
             | Action::LiftFence { .. }
+            | Action::AwaitDepartures { .. }
             | Action::OnResource(_) => None,
         }
     }

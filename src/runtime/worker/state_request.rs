@@ -73,6 +73,9 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
         }
         Op::Fence(replica) => Action::PutUpFence { global_step: variable(0), replica: *replica },
         Op::LiftFence(replica) => Action::LiftFence { global_step: variable(0), replica: *replica },
+        Op::AwaitDepartures(replica) => {
+            Action::AwaitDepartures { global_step: variable(0), replica: *replica }
+        }
         Op::OnResource { resource, action } => Action::OnResource(Box::new(OnResource {
             scope: plan.scope,
             spec: Arc::clone(resource),

@@ -24,6 +24,7 @@ use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
 use super::super::summary::SummaryWriter;
 use super::super::task::Task;
+use super::super::weights::last_updates;
 use super::MonitoredSession;
 use super::first::create;
 
@@ -177,7 +178,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long the hooks may take to end, all together. TensorFlow's stops its threads so;
+    /// Sets how long the hooks may take to end, all together, and how long the chief then waits for
+    /// the last steps of others before it reads the weights. TensorFlow's stops its threads so;
     /// here what runs beside a training belongs to hooks.
     pub fn stop_grace_period(mut self, period: Duration) -> Self {
         self.stop_grace_period = Some(period);
@@ -260,6 +262,7 @@ impl Builder {
         };
         let helpers = task.replica_devices().into_iter().skip(1).map(here);
         let helpers = helpers.collect::<std::result::Result<_, GraphError>>()?;
+        let last_updates = if task.is_chief() { last_updates(&graph)? } else { Vec::new() };
         let scaffold = self.scaffold.finalize(&graph, checkpoints.is_some())?;
         if let Some(writer) = writer.filter(|_| self.save_graph_def) {
             writer.graph(&graph)?;
@@ -286,6 +289,7 @@ impl Builder {
             hooks,
             positions,
             own_variables,
+            last_updates,
             begun: 0,
             local_step: self.steps_before,
             steps_in_session: 0,

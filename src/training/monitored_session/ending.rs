@@ -5,6 +5,7 @@ use crate::sync::Leaving;
 
 use super::super::record::{Ending, Fact};
 use super::super::recovery::{ended_behind, is_end, is_mendable};
+use super::super::run_options::RunOptions;
 use super::super::weights::Weights;
 use super::MonitoredSession;
 
@@ -32,6 +33,7 @@ impl MonitoredSession {
     async fn end(&mut self, reached: u64) -> Result<()> {
         self.settle().await?;
         let unsaved = self.end_hooks_in_time().await?;
+        self.await_last_updates(reached).await?;
         let weights = self.weights().await?;
         if self.global_step < reached {
             return Err(ended_behind(self.went_back_after.take(), reached, self.global_step));
@@ -99,6 +101,29 @@ impl MonitoredSession {
             }
         }
         Ok(unsaved)
+    }
+
+    /// Waits for the last steps of others, within the grace period: they count, too. It waits for
+    /// nobody if the training has gone back since the chief `reached` its last step.
+    async fn await_last_updates(&mut self, reached: u64) -> Result<()> {
+        let training = self.task.server().training();
+        let is_at_its_end = training.is_at_its_end() && !self.task.is_asked_to_stop();
+        while is_at_its_end && !self.last_updates.is_empty() && self.global_step >= reached {
+            let options = RunOptions { timeout: self.stop_grace_period, ..RunOptions::default() };
+            let run = self.session.run().options(options);
+            match self.last_updates.iter().fold(run, |run, target| run.target(target)).await {
+                Ok(_) => break,
+                Err(error) if error.code == Code::DeadlineExceeded => {
+                    tracing::warn!(
+                        %error,
+                        "other workers have not ended in time: the weights lack their last updates"
+                    );
+                    break;
+                }
+                Err(error) => self.go_on_after(error).await?,
+            }
+        }
+        Ok(())
     }
 
     /// The weights, which the chief reports. None on other workers.

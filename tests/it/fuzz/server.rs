@@ -297,6 +297,7 @@ fn in_mode(op: &Op, which: usize) -> Op {
         Op::CommitStep(_) if which.is_multiple_of(3) => Op::BeginStep(other),
         Op::BeginStep(_) | Op::CommitStep(_) => Op::CommitStep(other),
         Op::Fence(_) | Op::LiftFence(_) if which.is_multiple_of(3) => Op::LiftFence(other),
+        Op::Fence(_) | Op::LiftFence(_) if which % 3 == 1 => Op::AwaitDepartures(other),
         Op::Fence(_) | Op::LiftFence(_) => Op::Fence(other),
         op => op.clone(),
     }

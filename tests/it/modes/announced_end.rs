@@ -121,6 +121,47 @@ fn of_the_steps_that_an_announced_end_meets_none_is_dropped_that_waits_for_no_ro
     }
 }
 
+/// Three workers, of which the others are slower than the chief, and the last one by `factor`.
+fn unequal(factor: f64) -> String {
+    format!("worker = 3\n[compute]\nslow = {{ 'worker:1' = 1.37, 'worker:2' = {factor:?} }}\n")
+}
+
+/// The last global step of a training of `workers` that counts its updates, and the digest of its
+/// weights.
+fn counted(mode: &str, workers: &str, steps: u64) -> (u64, Option<u64>) {
+    let text = format!(
+        "[cluster]\nps = 2\n{workers}[program]\nmodel = 'count'\n[stop]\nsteps = {steps}\n\
+         [[run]]\nmode = {mode}\nset = {{ compute.step_time = {{ law = 'constant', \
+         value = '10ms' }} }}\n"
+    );
+    let simulated = Experiment::parse(text).unwrap().trials().unwrap().remove(0).simulate(&train);
+    let last = simulated.recording.steps().map(|step| step.global_step).max().unwrap();
+    (last, simulated.recording.ending.unwrap().weights_digest)
+}
+
+/// The digest of the weights after `steps` updates, one after the other.
+fn weights_after(steps: u64) -> Option<u64> {
+    counted("'async'", "worker = 1\n", steps).1
+}
+
+#[test]
+fn the_weights_have_the_updates_of_steps_that_others_end_after_the_chief() {
+    for mode in ["'async'", "{ bounded_staleness = { slack = 4 } }"] {
+        for factor in [2.71, 50.0] {
+            let (last, weights) = counted(mode, &unequal(factor), 40);
+            assert!(last > 40, "{mode}: others end steps after the chief");
+            assert_eq!(weights, weights_after(last), "{mode}, {factor}");
+        }
+    }
+}
+
+#[test]
+fn the_chief_does_not_wait_for_a_worker_that_is_lost_amid_its_last_step() {
+    let lost = format!("{}[[fault]]\nat = '300ms'\ncrash = 'worker:2'\n", unequal(50.0));
+    let (last, weights) = counted("'async'", &lost, 40);
+    assert_eq!((last, weights), (41, weights_after(41)));
+}
+
 #[test]
 fn no_worker_takes_a_second_step_in_vain_after_an_announced_end() {
     for mode in [SYNC, Mode::KAsync { k: 2 }] {

@@ -11,7 +11,7 @@ use trainyard::prelude::*;
 use trainyard::training::{Builder, Hook, HookContext, HookFuture, RunSettings, Scaffold};
 
 use super::hooks::{events, graphs};
-use crate::support::alone::{Counting, Seen, alone, at, every_steps, workers};
+use crate::support::alone::{Counting, Seen, alone, at, every_steps, seconds, workers};
 use crate::support::binary::folder;
 use crate::support::fixture::{assert_error, cluster, on_actix};
 use crate::support::simulated::{real_worker, real_worker_with};
@@ -358,6 +358,28 @@ fn hooks_that_do_not_end_within_the_grace_period_are_given_up() {
         assert!((task.now().as_secs_f64() - 3.0).abs() < 0.1);
         Ok(())
     });
+}
+
+#[test]
+fn the_chief_waits_until_others_have_left_and_no_longer_than_the_grace_period() {
+    for (grace, ended) in [(3, 4.0), (20, 10.0)] {
+        workers(2, move |server, task| async move {
+            let model = Counting::new(&task)?;
+            let builder = model.builder(&task).stop_grace_period(Duration::from_secs(grace));
+            let mut session = builder.hook(StopAtStep::last_step(4)).open().await?;
+            if task.is_chief() {
+                at(&server, 1.0).await;
+                model.to_the_end(&mut session).await?;
+            } else {
+                model.to_the_end(&mut session).await?;
+                at(&server, 10.0).await;
+            }
+            session.close().await?;
+            let closed = seconds(&task);
+            assert!(!task.is_chief() || (closed - ended).abs() < 0.1, "{closed}");
+            Ok(())
+        });
+    }
 }
 
 /// Trains two variables by a step, with what `scaffold` makes of them; gives what they were at the
