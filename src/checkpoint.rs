@@ -23,6 +23,7 @@ mod export;
 #[cfg(test)]
 mod fixture;
 mod foreign;
+mod holder;
 mod index;
 mod names;
 mod reader;
@@ -40,6 +41,7 @@ pub use error::CheckpointError;
 pub use export::export;
 pub(crate) use export::export_into;
 pub use foreign::read_safetensors;
+pub use holder::Holder;
 pub(crate) use index::{Index, ShardEntry};
 pub(crate) use names::is_shard;
 pub use restored::Restored;

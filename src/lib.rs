@@ -165,6 +165,7 @@ pub mod optimizer;
 pub mod partition;
 pub mod placement;
 mod planted;
+mod process;
 pub mod random;
 pub mod report;
 pub mod runtime;

@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("random", &[]),
     ("planted", &[]),
     ("event_file", &[]),
+    ("process", &[]),
     ("user_file", &[]),
     ("say", &[]),
     ("on_actix", &[]), // of tests alone
@@ -77,6 +78,7 @@ const BELOW_RUNTIME: &[&str] = &[
     "planted",
     "faults",
     "event_file",
+    "process",
     "user_file",
     "say",
     "tensor",

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::Holder;
+
 /// The system's number of the error of symbolic links that lead in a circle (`ELOOP`): its kind is
 /// not stable.
 const TOO_MANY_LINKS: i32 = if cfg!(target_os = "linux") { 40 } else { 62 };
@@ -78,16 +80,30 @@ pub enum CheckpointError {
     },
     /// Another saver has taken over the checkpoints of this one.
     #[error(
-        "another chief saves to {location} by now, as its writer {theirs}, and this one was writer \
-         {ours}: this one has been replaced, and saves nothing more"
+        "another chief saves to {location} by now{}: this one has been replaced, and saves nothing \
+         more (it was writer {ours} of that folder, and the other is writer {theirs})",
+        named(.holder.as_deref())
     )]
     TakenOver {
         /// The location of the checkpoints.
         location: String,
+        /// The task that saves there now, if it says which.
+        holder: Option<Box<Holder>>,
         /// The number of the saver that has taken over.
         theirs: u64,
         /// The number of this saver.
         ours: u64,
+    },
+    /// The chief of another training saves there.
+    #[error(
+        "another training saves to {location}, and both would overwrite each other's checkpoints: \
+         {holder} runs and has the folder; stop it, or give this training another one"
+    )]
+    InUse {
+        /// The location of the checkpoints.
+        location: String,
+        /// The task that saves there.
+        holder: Box<Holder>,
     },
     /// A variable can't be saved.
     #[error("`{variable}` can't be saved: {problem}")]
@@ -137,6 +153,11 @@ pub enum CheckpointError {
         /// The type and shape that were asked for.
         wanted: String,
     },
+}
+
+/// The `holder` in the middle of a sentence, if it is known.
+fn named(holder: Option<&Holder>) -> String {
+    holder.map(|holder| format!(", {holder}")).unwrap_or_default()
 }
 
 impl CheckpointError {

@@ -18,7 +18,7 @@ use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
 use super::store::Store;
-use super::{CheckpointError, Restored, Retention};
+use super::{CheckpointError, Holder, Restored, Retention};
 
 use newer::Searched;
 pub use results::{Found, Listed, Saved};
@@ -68,7 +68,16 @@ impl Saver {
     /// # Errors
     /// If the store refuses.
     pub fn take_over(&mut self) -> Result<(), CheckpointError> {
-        self.writer.take_over(&*self.store)
+        self.writer.take_over(&*self.store, None)
+    }
+
+    /// As [`Saver::take_over`], and says in the store that `holder` saves there.
+    ///
+    /// # Errors
+    /// If the holder before is of another training, has not said that this is over, and its process
+    /// runs on this machine. If the store refuses.
+    pub fn take_over_as(&mut self, holder: &Holder) -> Result<(), CheckpointError> {
+        self.writer.take_over(&*self.store, Some(holder))
     }
 
     /// Notes that the training has come to its end, by the conditions `stop`, so that its last

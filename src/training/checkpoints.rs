@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, Slice, Snapshot};
+use crate::checkpoint::{CheckpointError, Holder, Restored, Saved, Saver, Slice, Snapshot};
+use crate::cluster::{Role, TaskName};
 use crate::graph::VariablePart;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
@@ -25,6 +26,11 @@ const ELSEWHERE: &str = "; name a folder for checkpoints (`checkpoint.directory`
 const OTHER_MODEL: &str = "; go on with the model that was saved, or name another folder for \
                            checkpoints (`checkpoint.directory`); a program that trains several \
                            models builds a session with `checkpoint_dir` or `without_checkpoints`";
+/// Advice where another chief has taken over.
+const FOLDER_OF_ITS_OWN: &str = "; if that one is of another training, give each a folder of its \
+                                 own (`checkpoint.directory`)";
+/// Advice where another training has the folder.
+const NAME_THE_FOLDER: &str = " (`checkpoint.directory`)";
 
 /// The checkpoints of a training, as its chief writes and reads them.
 #[derive(Clone)]
@@ -60,9 +66,9 @@ impl Checkpoints {
     /// training that began anew in their place would lose what they might still hold. Of class
     /// `DeadlineExceeded` if the store does not answer.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
-        let must_take_over = Arc::clone(&self.must_take_over);
+        let (must_take_over, holder) = (Arc::clone(&self.must_take_over), holder(task));
         let look = move |saver: &mut Saver| {
-            let not_taken = match saver.take_over() {
+            let not_taken = match saver.take_over_as(&holder) {
                 // What is saved can be restored even so; before the next save it tries again.
                 Err(error) if error.is_for_lack_of_room() => {
                     must_take_over.store(true, Ordering::Relaxed);
@@ -124,8 +130,9 @@ impl Checkpoints {
     /// place can only be read.
     pub(super) async fn require_room(&self, task: &Task) -> Result<()> {
         if self.must_take_over.load(Ordering::Relaxed) {
-            let purpose = Purpose::write("to take over the checkpoints");
-            let taken = self.with_saver(task, purpose, Saver::take_over).await?;
+            let (purpose, holder) = (Purpose::write("to take over the checkpoints"), holder(task));
+            let take_over = move |saver: &mut Saver| saver.take_over_as(&holder);
+            let taken = self.with_saver(task, purpose, take_over).await?;
             taken.map_err(refused_at_the_beginning)?;
             self.must_take_over.store(false, Ordering::Relaxed);
         }
@@ -149,11 +156,11 @@ impl Checkpoints {
     /// If it can't be written. The earlier checkpoints are then unchanged; if the store does not
     /// answer, the new one may come to be there later.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
-        let (at, step) = (task.date(), snapshot.global_step);
+        let (at, step, holder) = (task.date(), snapshot.global_step, holder(task));
         let must_take_over = self.must_take_over.load(Ordering::Relaxed);
         let saving = move |saver: &mut Saver| {
             if must_take_over {
-                saver.take_over()?;
+                saver.take_over_as(&holder)?;
             }
             saver.save(&snapshot, at)
         };
@@ -216,6 +223,20 @@ impl Checkpoints {
     }
 }
 
+/// The task that saves the checkpoints, as others read of it. Trainings that share no parameter
+/// server, or have none and other chiefs, are different ones.
+fn holder(task: &Task) -> Holder {
+    let (cluster, name) = (task.cluster(), task.name());
+    let address = |task: &TaskName| cluster.task_address(task).ok().map(str::to_owned);
+    let of_servers = cluster.tasks().filter(|task| cluster.role(task) == Role::ParameterServer);
+    let servers: Vec<String> = of_servers.filter_map(|task| address(&task)).collect();
+    let own = address(name);
+    let training =
+        if servers.is_empty() { own.clone().unwrap_or_default() } else { servers.join(",") };
+    let told = own.map_or_else(|| name.to_string(), |own| format!("{name} at {own}"));
+    Holder::new(told, training, task.date())
+}
+
 /// The time that so many bytes take at `rate`; none without one.
 fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
     seconds(rate.map_or(0.0, |rate| bytes as f64 / rate.0))
@@ -250,7 +271,8 @@ impl From<CheckpointError> for Error {
             CheckpointError::Location { .. } => (Code::InvalidArgument, ""),
             CheckpointError::NoSuchVariable { .. } => (Code::NotFound, OTHER_MODEL),
             CheckpointError::Mismatch { .. } => (Code::InvalidArgument, OTHER_MODEL),
-            CheckpointError::TakenOver { .. } => (Code::FailedPrecondition, ""),
+            CheckpointError::TakenOver { .. } => (Code::FailedPrecondition, FOLDER_OF_ITS_OWN),
+            CheckpointError::InUse { .. } => (Code::InvalidArgument, NAME_THE_FOLDER),
             error if error.is_of_writing() => (Code::Unwritable, ""),
             _ => (Code::DataLoss, ""),
         };

@@ -5,11 +5,13 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 
-use crate::checkpoint::CheckpointError;
 use crate::checkpoint::names::WRITER_FILE;
 use crate::checkpoint::store::Store;
+use crate::checkpoint::{CheckpointError, Holder};
 
-/// Separates the saver from the conditions of a training that has ended.
+/// Separates the saver from its holder.
+const BY: &str = " by ";
+/// Separates both from the conditions of a training that has ended.
 const ENDED: &str = " ended: ";
 /// The number of saves that each saver can number before those of the next one.
 const SAVES: u64 = 1 << 32;
@@ -21,25 +23,36 @@ const EDITIONS: u32 = 1000;
 pub(super) struct Writer(Option<Identity>);
 
 /// The identity of a saver that has taken over.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 struct Identity {
     number: u64,
     /// A random number, since two savers that take over at once can take the same `number`. Older
     /// versions of this program write none.
     token: Option<u64>,
+    /// The task that saves, if it has said which.
+    holder: Option<Holder>,
 }
 
 impl Writer {
-    /// Takes over the checkpoints in `store`, if it has not.
+    /// Takes over the checkpoints in `store` for `holder`, if it has not.
     ///
     /// # Errors
-    /// If the store refuses.
-    pub(super) fn take_over(&mut self, store: &dyn Store) -> Result<(), CheckpointError> {
+    /// If another training has them, whose process runs on this machine. If the store refuses.
+    pub(super) fn take_over(
+        &mut self,
+        store: &dyn Store,
+        holder: Option<&Holder>,
+    ) -> Result<(), CheckpointError> {
         if self.0.is_some() {
             return Ok(());
         }
-        let number = last(store)?.map_or(1, |last| last.number.saturating_add(1));
-        let own = Identity { number, token: Some(RandomState::new().build_hasher().finish()) };
+        let last = last(store)?;
+        if let (Some(last), Some(holder)) = (&last, holder) {
+            last.leaves_to(holder, store)?;
+        }
+        let number = last.map_or(1, |last| last.identity.number.saturating_add(1));
+        let token = Some(RandomState::new().build_hasher().finish());
+        let own = Identity { number, token, holder: holder.cloned() };
         let written = store.write(WRITER_FILE, &[own.to_string().as_bytes()]);
         written.map_err(CheckpointError::store("write", store.locate(WRITER_FILE)))?;
         self.0 = Some(own);
@@ -53,7 +66,7 @@ impl Writer {
     /// If another saver has taken over since, or the store refuses.
     pub(super) fn end(&self, store: &dyn Store, stop: &str) -> Result<(), CheckpointError> {
         self.check(store)?;
-        let Some(own) = self.0 else { return Ok(()) };
+        let Some(own) = &self.0 else { return Ok(()) };
         let written = store.write(WRITER_FILE, &[format!("{own}{ENDED}{stop}").as_bytes()]);
         written.map_err(CheckpointError::store("write", store.locate(WRITER_FILE)))
     }
@@ -63,28 +76,29 @@ impl Writer {
     /// # Errors
     /// If one has, or the store refuses.
     pub(super) fn check(&self, store: &dyn Store) -> Result<(), CheckpointError> {
-        let Some(ours) = self.0 else { return Ok(()) };
-        match last(store)? {
-            Some(theirs) if theirs != ours => Err(CheckpointError::TakenOver {
+        let Some(ours) = &self.0 else { return Ok(()) };
+        let theirs = last(store)?.map(|last| last.identity).filter(|theirs| theirs != ours);
+        theirs.map_or(Ok(()), |theirs| {
+            Err(CheckpointError::TakenOver {
                 location: store.locate(""),
+                holder: theirs.holder.map(Box::new),
                 theirs: theirs.number,
                 ours: ours.number,
-            }),
-            _ => Ok(()),
-        }
+            })
+        })
     }
 
     /// The first of the saver's own editions. A saver that is replaced while it saves thus writes
     /// over no shard of its successor. One that has not taken over begins as the first does.
     pub(super) fn first_edition(&self) -> u32 {
-        let before = self.0.map_or(0, |own| own.number.saturating_sub(1));
+        let before = self.0.as_ref().map_or(0, |own| own.number.saturating_sub(1));
         (before % u64::from(u32::MAX / EDITIONS)) as u32 * EDITIONS
     }
 
     /// The least number of the saver's saves: above those of all savers before it, also of saves
     /// that these still have under way.
     pub(super) fn first_save(&self) -> u64 {
-        self.0.map_or(0, |own| own.number.saturating_mul(SAVES))
+        self.0.as_ref().map_or(0, |own| own.number.saturating_mul(SAVES))
     }
 
     /// Whether the saver has taken over, so that others may be within a save still.
@@ -93,32 +107,73 @@ impl Writer {
     }
 }
 
+/// The note of the saver that took over last.
+struct Note {
+    identity: Identity,
+    /// The stop conditions by which its training has come to its end, if it has.
+    ended: Option<String>,
+}
+
+impl Note {
+    fn parse(text: &str) -> Option<Self> {
+        let (identity, ended) = match text.split_once(ENDED) {
+            Some((identity, stop)) => (identity, Some(stop.to_owned())),
+            None => (text, None),
+        };
+        Some(Self { identity: Identity::parse(identity)?, ended })
+    }
+
+    /// Checks that `next` may take over: that it is the same chief, or that this one saves no more.
+    /// Warns if nobody can see from here whether it does.
+    fn leaves_to(&self, next: &Holder, store: &dyn Store) -> Result<(), CheckpointError> {
+        let is_done = self.ended.is_some();
+        let other = self.identity.holder.as_ref().filter(|other| !is_done && !other.is_also(next));
+        let Some(other) = other else { return Ok(()) };
+        match other.runs() {
+            Some(true) => Err(CheckpointError::InUse {
+                location: store.locate(""),
+                holder: Box::new(other.clone()),
+            }),
+            Some(false) => Ok(()),
+            None => {
+                let place = store.locate("");
+                tracing::warn!(
+                    "{other} saved to {place} before, for another training, and has not said that \
+                     this is over; from now on {next} saves there, and the other ends if it still \
+                     runs: give each training a folder of its own"
+                );
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Identity {
     fn parse(text: &str) -> Option<Self> {
-        let (identity, _) = text.split_once(ENDED).unwrap_or((text, ""));
-        let mut words = identity.split(' ');
+        let (words, holder) = text.split_once(BY).unwrap_or((text, ""));
+        let mut words = words.split(' ');
         let number = words.next()?.parse().ok()?;
         let token = words.next().and_then(|token| u64::from_str_radix(token, 16).ok());
-        Some(Self { number, token })
+        Some(Self { number, token, holder: Holder::parse(holder) })
     }
 }
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
-        self.token.map_or(Ok(()), |token| write!(f, " {token:016x}"))
+        self.token.map_or(Ok(()), |token| write!(f, " {token:016x}"))?;
+        self.holder.as_ref().map_or(Ok(()), |holder| write!(f, "{BY}{}", holder.noted()))
     }
 }
 
-/// The saver that took over last, if any did.
-fn last(store: &dyn Store) -> Result<Option<Identity>, CheckpointError> {
-    Ok(text(store)?.and_then(|text| Identity::parse(&text)))
+/// The note of the saver that took over last, if any did.
+fn last(store: &dyn Store) -> Result<Option<Note>, CheckpointError> {
+    Ok(text(store)?.and_then(|text| Note::parse(&text)))
 }
 
 /// The stop conditions of the training that the last saver has brought to its end, if it has.
 pub(super) fn ended(store: &dyn Store) -> Result<Option<String>, CheckpointError> {
-    let text = text(store)?;
-    Ok(text.and_then(|text| Some(text.split_once(ENDED)?.1.to_owned())))
+    Ok(last(store)?.and_then(|note| note.ended))
 }
 
 fn text(store: &dyn Store) -> Result<Option<String>, CheckpointError> {

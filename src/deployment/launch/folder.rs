@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use tempfile::TempDir;
 
 use crate::deployment::DeploymentError;
+use crate::process::realm;
 
 /// The folder in which Linux shows a folder for each process.
 const PROCESSES: &str = "/proc";
@@ -90,15 +91,6 @@ fn process_of(name: &str, purpose: &str, realm: &str) -> Option<u32> {
     let (id, rest) = name.strip_prefix(purpose)?.strip_prefix('-')?.split_once('-')?;
     rest.strip_prefix(realm)?.strip_prefix('-')?;
     id.parse().ok()
-}
-
-/// The realm in which the number of this process means something: a boot of the system, and a
-/// namespace of processes. Hosts and containers can share a folder of temporary files.
-fn realm() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |own| own.ino());
-    let boot: String = boot.chars().take(8).collect();
-    format!("{boot}.{namespace}")
 }
 
 /// Removes all folders of this process, which is ended at once and drops none.

@@ -74,3 +74,21 @@ fn a_task_that_was_started_twice_is_displaced_by_the_later_one_and_ends_with_2()
     assert!(last.contains(says), "{}", first.err);
     second.line_with(" steps, ");
 }
+
+#[test]
+fn a_training_in_the_folder_of_another_ends_with_2_and_names_who_saves_there() {
+    let saving = "[checkpoint]\nevery_steps = 5\ndirectory = 'saved'\n";
+    let mut tasks = ThreeTasks::new("refusals_folder", &(endless("20s") + saving));
+    let (_ps, [mut chief, _other]) = (tasks.start("ps", 0), tasks.start_workers());
+    chief.line_with(" steps, ");
+    let first = format!("worker:0 at {} (process {} on ", tasks.address("worker", 0), chief.id());
+    tasks.move_elsewhere();
+    let (ps, second) = (tasks.start("ps", 0), tasks.start("worker", 0));
+    for task in [second, ps].map(Running::end) {
+        assert_eq!(task.code, 2, "{}", task.err);
+        let last = task.err.lines().last().unwrap_or_default();
+        let says = ["another training saves to saved/only", &first, "(`checkpoint.directory`)"];
+        says.iter().for_each(|part| assert!(last.contains(part), "{part}: {}", task.err));
+    }
+    chief.line_with(" steps, "); // it goes on
+}
