@@ -37,6 +37,7 @@ mod priorities;
 mod rebirth;
 mod receiving;
 mod refusal;
+mod roster;
 mod security;
 mod sending;
 mod settings;

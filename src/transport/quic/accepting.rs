@@ -97,7 +97,7 @@ async fn introductions<M: Payload>(
 ) -> Result<(), Refusal> {
     let (hello, from_peer) = listen(connection, node.silence).await?;
     check_name(node, connection, &hello)?; // first: who is refused is remembered by name
-    hello.check(&node.task, &node.run)?;
+    hello.check(&node.hello(0), &node.run)?;
     if !node.roster.contains(&hello.task) && ![CLIENT, ASKER].contains(&hello.task.job()) {
         return Err(unlisted(hello.task, &node.task, &node.roster));
     }

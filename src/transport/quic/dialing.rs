@@ -79,7 +79,7 @@ async fn connect<M: Payload>(
     let greeted = async {
         let control = introduce(&connection, &said).await?;
         let (hello, from_peer) = listen(&connection, node.silence).await?;
-        hello.check(&node.task, &node.run)?;
+        hello.check(&said, &node.run)?;
         if hello.task != peer.name {
             return Err(Refusal::Name(hello.task));
         }

@@ -15,6 +15,7 @@ use super::handshakes::Handshakes;
 use super::lanes::threads::{Arrival, LaneThreads, Servers};
 use super::node::{Node, Roles, peers, server_config};
 use super::rebirth::endpoint_config;
+use super::roster::Roster;
 use super::security::incarnation;
 use super::settings::transport;
 use super::socket::{CappedSocket, SocketBuffers, bind_everywhere, warn_of_small};
@@ -74,6 +75,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         QuicError::Bind { task: task.clone(), address: address.clone(), source }
     })?;
     let node = Node {
+        told_roster: Roster::to_compare(&run, &roster),
         task,
         local,
         run,

@@ -11,10 +11,11 @@ use super::super::wire::{FrameDecoder, Kind, Outgoing, WireError, WireLimits};
 use super::RunId;
 use super::priorities::open_small;
 use super::refusal::Refusal;
+use super::roster::Roster;
 use crate::cluster::TaskName;
 
 /// The greatest length of an introduction \[bytes\].
-const MAX_HELLO: usize = 4 << 10;
+const MAX_HELLO: usize = 8 << 10;
 
 /// The introduction of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub(super) struct Hello {
     pub(super) run: String,
     /// The sender's settings of the run: values by name.
     pub(super) settings: Arc<BTreeMap<String, String>>,
+    /// The tasks that the sender was told of.
+    pub(super) roster: Arc<Roster>,
     pub(super) task: TaskName,
     /// Grows from one incarnation of a task to the next.
     pub(super) incarnation: u64,
@@ -82,15 +85,18 @@ async fn hear(connection: &Connection) -> Result<(Hello, RecvStream), Refusal> {
 }
 
 impl Hello {
-    /// Checks that the sender may connect to `task` of `run`.
-    pub(super) fn check(&self, task: &TaskName, run: &RunId) -> Result<(), Refusal> {
-        let (sender, task) = (self.task.clone(), task.clone());
+    /// Checks that the sender may connect to the one who says `own`, of `run`.
+    pub(super) fn check(&self, own: &Self, run: &RunId) -> Result<(), Refusal> {
+        let (sender, task) = (self.task.clone(), own.task.clone());
         if self.run != run.to_string() {
             let its = self.run.escape_debug().to_string();
             return Err(Refusal::Run(sender, its, task, run.clone()));
         }
-        match difference(&self.settings, &run.settings) {
-            Some([its, own]) => Err(Refusal::Setting(sender, its, task, own)),
+        if let Some([its, own]) = difference(&self.settings, &own.settings) {
+            return Err(Refusal::Setting(sender, its, task, own));
+        }
+        match self.roster.difference(&own.roster) {
+            Some([its, own]) => Err(Refusal::Cluster(sender, its, task, own)),
             None => Ok(()),
         }
     }

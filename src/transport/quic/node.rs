@@ -22,6 +22,7 @@ use super::hello::Hello;
 use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
 use super::refusal::Refusal;
+use super::roster::Roster;
 use super::security::roles;
 use super::settings::transport;
 use super::socket::SocketBuffers;
@@ -53,6 +54,8 @@ pub(super) struct Node<M> {
     pub(super) run: RunId,
     /// The tasks that may connect.
     pub(super) roster: ClusterSpec,
+    /// The tasks that it was told of, as it tells them others of its training.
+    pub(super) told_roster: Arc<Roster>,
     pub(super) incarnation: u64,
     pub(super) limits: QuicLimits,
     pub(super) silence: Duration,
@@ -66,7 +69,8 @@ pub(super) struct Node<M> {
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
     pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
-    /// Why the first task of the cluster was refused that is of another run, or has other settings.
+    /// Why the first task of the cluster was refused that is of another run, or has other settings
+    /// or other tasks.
     pub(super) other_run: RefCell<Option<String>>,
     /// By address: why its first handshake was refused that a certificate had ended. Its sender has
     /// not proved who it is.
@@ -140,9 +144,10 @@ impl<M: Payload> Node<M> {
 
     pub(super) fn hello(&self, epoch: u64) -> Hello {
         let (run, settings) = (self.run.to_string(), Arc::clone(&self.run.settings));
+        let roster = Arc::clone(&self.told_roster);
         let task = self.task.clone();
         let (incarnation, lanes) = (self.incarnation, self.lanes.ports());
-        Hello { run, settings, task, incarnation, epoch, lanes, lane: None }
+        Hello { run, settings, roster, task, incarnation, epoch, lanes, lane: None }
     }
 
     pub(super) fn client_config(&self, is_loopback: bool) -> ClientConfig {
@@ -211,9 +216,12 @@ impl<M: Payload> Node<M> {
         }
     }
 
-    /// Notes the refusal of a task of the cluster that is of another run, or has other settings.
+    /// Notes the refusal of a task of the cluster that is of another run, or has other settings
+    /// or other tasks.
     pub(super) fn note_other_run(&self, refusal: &Refusal) {
-        if let Refusal::Run(sender, ..) | Refusal::Setting(sender, ..) = refusal
+        if let Refusal::Run(sender, ..)
+        | Refusal::Setting(sender, ..)
+        | Refusal::Cluster(sender, ..) = refusal
             && self.roster.contains(sender)
         {
             self.find_or_add(sender).note_refusal(refusal);

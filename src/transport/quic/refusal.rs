@@ -68,7 +68,7 @@ impl Alert {
 /// The reason why there is no connection to a peer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    // Either end may print these three, so they name both.
+    // Either end may print these four, so they name both.
     #[error(
         "{0} takes part in the training `{1}`, and {2} in `{3}`: give both the same scenario's \
          name, or the same --run-name"
@@ -76,6 +76,11 @@ pub(super) enum Refusal {
     Run(TaskName, String, TaskName, RunId),
     #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
+    #[error(
+        "{0} was started with {1}, and {2} with {3}: start all tasks with the same cluster, as by \
+         the same `--ps-hosts` and `--worker-hosts`"
+    )]
+    Cluster(TaskName, String, TaskName, String),
     #[error(
         "{sender} is not among the tasks that {task} knows ({known}): start all tasks with the \
          same addresses"
@@ -126,7 +131,9 @@ impl Refusal {
     pub(super) fn close(&self) -> Close {
         match self {
             Self::Wire(_) => Close::Garbage,
-            Self::Run(..) | Self::Setting(..) | Self::NotListed { .. } => Close::OtherRun,
+            Self::Run(..) | Self::Setting(..) | Self::Cluster(..) | Self::NotListed { .. } => {
+                Close::OtherRun
+            }
             Self::Outlived(_) => Close::Outlived,
             _ => Close::Refused,
         }
@@ -215,9 +222,11 @@ impl Refusal {
         };
         match self {
             Self::Name(_) => Some(Refused::Certificate),
-            Self::Run(..) | Self::Setting(..) | Self::NotListed { .. } | Self::OtherTask { .. } => {
-                Some(Refused::Run)
-            }
+            Self::Run(..)
+            | Self::Setting(..)
+            | Self::Cluster(..)
+            | Self::NotListed { .. }
+            | Self::OtherTask { .. } => Some(Refused::Run),
             _ => {
                 let error = self.of_connection()?;
                 match alert(error) {

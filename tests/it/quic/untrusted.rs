@@ -183,8 +183,20 @@ fn hello(run: &str, task: &str, incarnation: u64) -> Vec<u8> {
 /// The same, of a task that was told these settings.
 fn hello_told(settings: &[(&str, &str)], run: &str, task: &str, incarnation: u64) -> Vec<u8> {
     let settings: BTreeMap<&str, &str> = settings.iter().copied().collect();
+    hello_listing(&[], settings, run, task, incarnation)
+}
+
+/// The same, of a task that was told of these tasks, by job, as ranges of their indices.
+fn hello_listing(
+    jobs: &[(&str, &[(u32, u32)])],
+    settings: BTreeMap<&str, &str>,
+    run: &str,
+    task: &str,
+    incarnation: u64,
+) -> Vec<u8> {
+    let roster: BTreeMap<&str, &[(u32, u32)]> = jobs.iter().copied().collect();
     let (epoch, lanes, lane) = (0u64, [0u16; 0].as_slice(), None::<u8>);
-    let said = (run, settings, task, incarnation, epoch, lanes, lane);
+    let said = (run, settings, roster, task, incarnation, epoch, lanes, lane);
     let control = bincode::serde::encode_to_vec(said, bincode::config::standard()).unwrap();
     [&[1, 0, 0, 0], &(control.len() as u32).to_le_bytes()[..], &[0; 4], &control].concat()
 }
@@ -258,11 +270,20 @@ fn another_version_run_setting_or_name_is_refused_and_told_why() {
         attacked.refuses("different versions").await;
         let known = intruder(Some((&identity, &absent())), PROTOCOL);
         let other = [("program.batch", "64"), ("seed", "\u{1b}7")];
+        let same = [("program.batch", "32")].into();
+        let listing = |jobs: &[(&str, &[(u32, u32)])]| {
+            hello_listing(jobs, BTreeMap::clone(&same), "test", "worker:1", 1)
+        };
         let cases = [
             (hello_told(&other[..1], "test", "worker:1", 1), "has program.batch = 64, and"),
             (hello_told(&other[..1], "test", "worker:1", 1), "ps:0 program.batch = 32: start both"),
             (hello_told(&other[1..], "test", "worker:1", 1), "no program.batch"),
             (hello_told(&[("a", other[1].1)], "test", "worker:1", 1), "a = \\u{1b}7"),
+            (
+                listing(&[("ps", &[(0, 1)])]),
+                "worker:1 was started with ps:0 and ps:1, and ps:0 with",
+            ),
+            (listing(&[("p\u{1b}", &[(0, 0)])]), "started with p\\u{1b}:0 alone, and ps:0 with no"),
             (hello("yesterday", "worker:1", 1), "in the training `yesterday`"),
             (hello("test", "worker:0", 1), "says that it is worker:0, but its certificate"),
             (hello("test", "ps:0", 1), "says that it is ps:0, but its certificate"),
@@ -310,7 +331,7 @@ fn garbage_before_an_introduction_ends_its_connection_alone() {
         let cases = [
             (vec![0xff; 64], "a frame can't begin with"),
             (too_long, "of which at most"),
-            (hello("test", &"x".repeat(5000), 1), "of which at most"),
+            (hello("test", &"x".repeat(9000), 1), "of which at most"),
             (cut, "it does not answer"),
         ];
         for (bytes, why) in cases {

@@ -36,7 +36,7 @@ pub(in super::super) async fn attend<M: Payload>(
 
 fn join<M: Payload>(node: &Rc<Node<M>>, arrival: Arrival) -> Result<(), Refusal> {
     let Hello { task, incarnation, epoch, lane, .. } = &arrival.hello;
-    arrival.hello.check(&node.task, &node.run)?;
+    arrival.hello.check(&node.hello(0), &node.run)?;
     check_name(node, &arrival.connection, &arrival.hello)?;
     let stranger = || Refusal::Stranger(task.clone());
     let (peer, place) = (node.find(task).ok_or_else(stranger)?, lane.ok_or(Refusal::NoSuchLane)?);

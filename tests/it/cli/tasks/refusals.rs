@@ -92,3 +92,23 @@ fn a_training_in_the_folder_of_another_ends_with_2_and_names_who_saves_there() {
     }
     chief.line_with(" steps, "); // it goes on
 }
+
+#[test]
+fn a_worker_that_was_told_fewer_parameter_servers_ends_with_2_and_names_the_missing_one() {
+    let training = endless("2s").replace("ps = 1", "ps = 2");
+    let folder = with_certificates_of("refusals_fewer", "ps:0,ps:1,worker:0,worker:1");
+    let path = scenario("refusals_fewer", &training);
+    let [ps, other_ps, first, second] = free_addresses();
+    let start = |servers: &[&String], job: &str, index: u32| {
+        let cluster = json!({"ps": servers, "worker": [first, second]});
+        run(&folder, &path, &json!({"cluster": cluster, "task": {"type": job, "index": index}}))
+    };
+    let all = [&ps, &other_ps];
+    let _servers = [start(&all, "ps", 0), start(&all, "ps", 1)];
+    let _chief = start(&all, "worker", 0);
+    let told_fewer = start(&all[..1], "worker", 1).end();
+    assert_eq!(told_fewer.code, 2, "{}", told_fewer.err);
+    let last = told_fewer.err.lines().last().unwrap_or_default();
+    let says = "worker:1 was started with ps:0 alone, and ps:0 with ps:0 and ps:1: start all";
+    assert!(last.contains(says), "{}", told_fewer.err);
+}
