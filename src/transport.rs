@@ -100,6 +100,13 @@ pub enum Loss {
     /// or was not answered in time.
     #[error("the connection to it has broken, as the log of one of the two says")]
     Broken,
+    /// It has heard nothing of this task for longer than the limit, and has said so: the way there
+    /// is cut in this direction alone, or this task stood still.
+    #[error(
+        "it has heard nothing from this task for too long: packets to it are lost, or this task \
+         stood still"
+    )]
+    Unheard,
 }
 
 /// The reason why messages to a peer have not been sent.

@@ -72,7 +72,9 @@ impl Master {
     /// values, and the chief's step may be one of them.
     fn ask_whether_known(&mut self, peer: PeerId, loss: Loss) {
         let has_done = |(id, step): (&StepId, &RunningStep)| id.trains && step.has_part_at(peer);
-        if matches!(loss, Loss::Silent | Loss::Broken) && self.steps.iter().any(has_done) {
+        if matches!(loss, Loss::Silent | Loss::Broken | Loss::Unheard)
+            && self.steps.iter().any(has_done)
+        {
             self.outbox.send(peer, WorkerMessage::AskForMaster { master: self.id });
         }
     }

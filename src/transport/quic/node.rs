@@ -208,6 +208,11 @@ impl<M: Payload> Node<M> {
         });
     }
 
+    /// The reason for giving up `peer`, as this task's log and that peer are told.
+    pub(super) fn has_heard_nothing_from(&self, peer: &TaskName) -> String {
+        format!("{} has heard nothing from {peer} for {:?}", self.task, self.silence)
+    }
+
     pub(super) fn report(&self, peer: &Peer<M>, loss: Loss) {
         tracing::info!(task = %self.task, peer = %peer.name, %loss, "a peer is lost");
         let inbox = self.inbox.borrow().clone();

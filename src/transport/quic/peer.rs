@@ -259,10 +259,14 @@ impl<M: Payload> Peer<M> {
             }
             std::mem::take(&mut state.links)
         };
+        let reason = match close {
+            Close::Silent => node.has_heard_nothing_from(&self.name),
+            _ => loss.to_string(),
+        };
         for link in &links {
             link.is_alive.set(false);
             if loss != Loss::Stopped {
-                link.close(close, &loss.to_string());
+                link.close(close, &reason);
             }
             link.wake.notify_one();
         }

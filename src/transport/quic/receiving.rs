@@ -128,6 +128,17 @@ impl<M: Payload> Receiver<M> {
     fn has_ended(&self, error: &ConnectionError) {
         if self.link.is_alive.get() {
             tracing::debug!(peer = %self.peer.name, %error, "the connection has ended");
+            if let (Loss::Unheard, ConnectionError::ApplicationClosed(closed)) =
+                (meaning(error), error)
+            {
+                let told = String::from_utf8_lossy(&closed.reason);
+                let told = told.escape_debug(); // it comes from the network
+                let (task, peer) = (&self.node.task, &self.peer.name);
+                tracing::warn!(
+                    "{told}: the network loses what goes from {task} to {peer}, or {task} stood \
+                     still"
+                );
+            }
             self.peer.lose(&self.node, meaning(error), Close::Lost);
         }
     }
@@ -226,6 +237,9 @@ fn meaning(error: &ConnectionError) -> Loss {
         {
             Loss::Outlived
         }
+        ConnectionError::ApplicationClosed(closed) if closed.error_code == Close::Silent.code() => {
+            Loss::Unheard
+        }
         // A later incarnation of the peer answers so; one that gave this connection up may, too.
         ConnectionError::Reset => Loss::Restarted,
         ConnectionError::TimedOut => Loss::Silent,
@@ -250,6 +264,7 @@ mod tests {
         };
         assert_eq!(meaning(&closed(Close::Outlived)), Loss::Outlived);
         assert_eq!(meaning(&closed(Close::Lost)), Loss::Broken);
+        assert_eq!(meaning(&closed(Close::Silent)), Loss::Unheard);
         assert_eq!(meaning(&ConnectionError::TimedOut), Loss::Silent);
         let refused = Refusal::Connection(closed(Close::Outlived)).refused();
         assert_eq!(refused, Some(crate::transport::Refused::Outlived));

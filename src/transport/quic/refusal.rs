@@ -25,6 +25,8 @@ pub(super) enum Close {
     OtherRun,
     /// A later incarnation of the other end has connected before.
     Outlived,
+    /// The other end was not heard of for too long. It may hear this one, as it still runs.
+    Silent,
 }
 
 impl Close {
@@ -36,6 +38,7 @@ impl Close {
             Self::Lost => 3,
             Self::OtherRun => 4,
             Self::Outlived => 5,
+            Self::Silent => 6,
         })
     }
 }

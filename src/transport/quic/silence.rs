@@ -23,7 +23,7 @@ pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
         let (mut last, mut silent) = (received(), 0);
         while link.is_alive.get() && link.connection.close_reason().is_none() {
             if silent == BEATS {
-                return peer.lose(&node, Loss::Silent, Close::Lost);
+                return give_up(&node, &peer);
             }
             tokio::time::sleep(node.silence / BEATS).await;
             let now = received();
@@ -36,4 +36,14 @@ pub(super) fn watch<M: Payload>(node: &Rc<Node<M>>, peer: &Rc<Peer<M>>, link: &R
             link.close(Close::Stopped, "said goodbye, and stayed");
         }
     });
+}
+
+/// Loses `peer`, which is silent, and says so in the log. The peer hears it, too, if the way is cut
+/// in the other direction alone.
+fn give_up<M: Payload>(node: &Node<M>, peer: &Peer<M>) {
+    if node.roster.contains(&peer.name) {
+        let heard = node.has_heard_nothing_from(&peer.name);
+        tracing::warn!("{heard}, and gives the connection up");
+    }
+    peer.lose(node, Loss::Silent, Close::Silent);
 }

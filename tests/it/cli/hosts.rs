@@ -135,6 +135,12 @@ impl Hosts {
     fn cut_off(&self, host: usize) {
         system(&format!("ip -n {}-switch link set port{host} down", self.name));
     }
+
+    /// Has what a host sends to the first one go to nobody.
+    fn mute(&self, host: usize) {
+        let nobody = "lladdr 02:00:00:00:00:99 dev eth0 nud permanent";
+        system(&format!("ip -n {}-{host} neigh replace 10.77.0.1 {nobody}", self.name));
+    }
 }
 
 impl Drop for Hosts {
@@ -284,4 +290,20 @@ fn a_worker_whose_cable_is_cut_ends_and_says_whom_it_lost_and_the_others_train_o
     assert!(late > 20, "of its 20 s, the chief took {late} steps in the last 5");
     assert_eq!(other.code, 138, "{}", other.err);
     assert!(other.err.contains("ps:0 was lost, it has fallen silent"), "{}", other.err);
+}
+
+#[test]
+fn where_packets_are_lost_in_one_direction_both_ends_say_who_has_heard_nothing_from_whom() {
+    let Some(hosts) = Hosts::or_skip("mute") else { return };
+    let stop = "steps = 100000000\ntime = '20s'\n[network]\nsilence = '2s'\nrecovery = '4s'";
+    let training = Training::new(&hosts, "hosts_mute", stop);
+    let tasks = [1, 2, 3].map(|host| training.start(host));
+    training.wait_for_steps(3);
+    hosts.mute(3);
+    let [ps, chief, muted] = tasks.map(Running::end);
+    assert_eq!((ps.code, chief.code, muted.code), (0, 0, 138), "{}{}", ps.err, muted.err);
+    let heard = "ps:0 has heard nothing from worker:1 for 2s";
+    assert!(ps.err.contains(&format!("{heard}, and gives the connection up")), "{}", ps.err);
+    let why = "the network loses what goes from worker:1 to ps:0, or worker:1 stood still";
+    assert!(muted.err.contains(&format!("{heard}: {why}")), "{}", muted.err);
 }
