@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 
 use super::super::places::unless_misplaced;
-use super::super::recovery::given_up;
 use super::super::session::Session;
 use super::{Created, SessionCreator};
 use crate::runtime::{Code, Error, Result};
@@ -106,9 +105,9 @@ impl SessionCreator {
         met.await.map(drop)
     }
 
-    /// Adds the chief's name to the error of a worker that waited for the first values in vain. It
-    /// is not the chief's fault where this worker does not reach a task with variables: the error
-    /// names that, and why.
+    /// The error of a worker that waited for the first values in vain: it names the chief, and not
+    /// the step that waited for them, which was not slow. It is not the chief's fault where this
+    /// worker does not reach a task with variables: the error names that, and why.
     fn blame_the_chief(&self, error: Error) -> Error {
         if error.code != Code::DeadlineExceeded {
             return error;
@@ -116,11 +115,12 @@ impl SessionCreator {
         if let Some((holder, _)) = self.task.server().unreached_holders().first() {
             return error.on(holder);
         }
-        let chief = self.task.chief();
-        given_up(
-            &error,
-            &format!("the chief, {chief}, has not given the variables their first values"),
-        )
-        .on(&chief)
+        let (chief, waited) = (self.task.chief(), self.max_wait);
+        let message = format!(
+            "the chief, {chief}, has not given the variables their first values in {waited:.0?}: \
+             look whether it runs, and at the last lines of its log; once that is mended, start \
+             it and this task"
+        );
+        Error { message, ..error }.on(&chief)
     }
 }

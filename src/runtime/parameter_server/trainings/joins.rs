@@ -268,12 +268,18 @@ impl Trainings {
             false => format!("{here}, which helps a worker,"),
         };
         let workers = (0..).map_while(|worker| self.task_of(worker));
-        let refusal = workers.filter_map(|task| self.outbox.refusal(task)).next();
+        let refusal = workers.clone().filter_map(|task| self.outbox.refusal(task)).next();
         let (code, advice) = match refusal {
             Some((refused, why)) => (refused.into(), format!("there is no way to {why}")),
             None => (Code::Unavailable, "start it again together with them".to_owned()),
         };
-        let message = format!("{own_part} waits for {missing}: {what} for {waited:.0?}; {advice}");
+        let absent = self.never_came(workers.count() as u32).join(", ");
+        let absent = match self.joins.had_users && !absent.is_empty() {
+            true => format!("{absent} never came, so look at that first; "),
+            false => String::new(),
+        };
+        let message =
+            format!("{own_part} waits for {missing}: {what} for {waited:.0?}; {absent}{advice}");
         Error::new(code, message).on(&here)
     }
 

@@ -183,3 +183,16 @@ fn a_worker_with_other_settings_is_refused_and_the_others_go_on_with_the_right_o
         assert_eq!(said.code, 0, "{}", said.err);
     }
 }
+
+#[test]
+fn a_worker_whose_chief_never_comes_names_it_first_and_does_not_speak_of_slow_steps() {
+    let tasks = ThreeTasks::new("waits_chief", &endless("800ms"));
+    let (ps, other) = (tasks.start("ps", 0), tasks.start("worker", 1));
+    let (other, ps) = (other.end(), ps.end());
+    assert_eq!((other.code, ps.code), (138, 138), "{}{}", other.err, ps.err);
+    let last = other.err.lines().last().unwrap_or_default();
+    let says = "DeadlineExceeded: the chief, worker:0, has not given the variables their first";
+    assert!(last.contains(says) && !last.contains("steps that take so long"), "{last}");
+    let last = ps.err.lines().last().unwrap_or_default();
+    assert!(last.contains("worker:0 never came, so look at that first"), "{last}");
+}
