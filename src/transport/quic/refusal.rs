@@ -273,9 +273,9 @@ fn alert(error: &ConnectionError) -> Option<(&'static str, Alert)> {
 }
 
 /// Explains why a connection has ended; for TLS errors, in words that help.
-fn explained(error: &ConnectionError) -> String {
-    let alert = alert(error);
-    let error = without_time_of_day(error.to_string());
+fn explained(connection: &ConnectionError) -> String {
+    let alert = alert(connection);
+    let error = without_time_of_day(connection.to_string());
     match alert {
         Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
         Some((who, Alert::OtherAuthority | Alert::BadCertificate)) => {
@@ -284,8 +284,28 @@ fn explained(error: &ConnectionError) -> String {
         Some((_, Alert::NoCommonProtocol)) => format!(
             "the two speak different versions of the protocol, of which this is {VERSION}: {error}"
         ),
-        None => error,
+        None => outdated(connection).unwrap_or(error),
     }
+}
+
+/// Explains that one end has taken a packet for one that QUIC forbids, if that is why a connection
+/// has ended: so look those of a connection that was given up, as a task sends them that goes on
+/// after it has stood still.
+fn outdated(error: &ConnectionError) -> Option<String> {
+    let (code, detail) = match error {
+        ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
+        ConnectionError::ConnectionClosed(closed) => {
+            (closed.error_code, String::from_utf8_lossy(&closed.reason).into_owned())
+        }
+        _ => return None,
+    };
+    let detail = detail.escape_debug(); // it may be the other end's
+    (code == TransportErrorCode::PROTOCOL_VIOLATION).then(|| {
+        format!(
+            "a packet was of a connection that one of the two has given up, most likely while the \
+             other stood still; they connect anew (QUIC: {detail})"
+        )
+    })
 }
 
 /// The `text` of rustls without the current second, which it names where a certificate is not valid
@@ -347,6 +367,19 @@ mod tests {
         assert!(refusal("worker", 8).to_string().contains("worker:4 and 3 more)"));
         assert!(other.to_string().contains("issue it a certificate as `client:N`"), "{other}");
         assert_eq!((other.close(), other.refused()), (Close::Refused, None));
+    }
+
+    #[test]
+    fn a_packet_of_a_connection_that_was_given_up_is_told_without_the_words_of_quic() {
+        let closed = quinn::ConnectionClose {
+            error_code: TransportErrorCode::PROTOCOL_VIOLATION,
+            frame_type: None,
+            reason: "authentication failed".into(),
+        };
+        let told = Refusal::Connection(ConnectionError::ConnectionClosed(closed)).to_string();
+        let says = "a packet was of a connection that one of the two has given up, most likely \
+                    while the other stood still; they connect anew (QUIC: authentication failed)";
+        assert_eq!(told, says);
     }
 
     #[test]
