@@ -119,6 +119,17 @@ pub enum CheckpointError {
         /// The location that was searched.
         location: String,
     },
+    /// There are the files of checkpoints, and the index of none.
+    #[error(
+        "the indexes of {named} in {location} are gone (`model.ckpt-STEP.index.json`), and their \
+         other files are there"
+    )]
+    IndexesLost {
+        /// The location of the checkpoints.
+        location: String,
+        /// The names of the checkpoints.
+        named: String,
+    },
     /// There is no checkpoint of that step.
     #[error("there is no checkpoint of step {global_step} in {location}; {there}")]
     NoSuchCheckpoint {

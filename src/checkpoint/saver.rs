@@ -6,6 +6,7 @@ mod repair;
 mod results;
 #[cfg(test)]
 mod tests;
+mod unindexed;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,6 +165,7 @@ impl Saver {
                 }
             }
         }
+        rejected.extend(self.lost_indexes(&files)?);
         Ok(Found { checkpoint: None, rejected })
     }
 

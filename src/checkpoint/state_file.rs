@@ -1,8 +1,10 @@
 //! The file `checkpoint`, which names the newest checkpoints in TensorFlow's words
 //! (`CheckpointState`).
 //!
-//! It is for people and other tools; this program never reads it, but finds checkpoints by their
-//! indexes.
+//! It is for people and other tools. This program finds checkpoints by their indexes, and reads
+//! here only whether there were any.
+
+use std::collections::BTreeSet;
 
 /// The text of the file for `checkpoints`, the oldest first.
 pub(super) fn render(checkpoints: &[String]) -> String {
@@ -16,6 +18,15 @@ pub(super) fn render(checkpoints: &[String]) -> String {
         .collect()
 }
 
+/// The names of the checkpoints in `text`, which [`render`] has written.
+pub(super) fn names(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let (_, quoted) = line.split_once(": \"")?;
+        Some(quoted.strip_suffix('"')?.to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +38,6 @@ mod tests {
                         all_model_checkpoint_paths: \"model.ckpt-1\"\n\
                         all_model_checkpoint_paths: \"model.ckpt-2\"\n";
         assert_eq!(render(&names), expected);
+        assert_eq!(super::names(expected), names.into());
     }
 }
