@@ -246,13 +246,26 @@ impl<M: Payload> Node<M> {
     /// Logs, once, a refusal by or of `who`, with its reason `why`. Who asks for a status is
     /// answered with it.
     pub(super) fn note_refusal(&self, who: String, why: String) {
-        let mut refusals = self.refusals.borrow_mut();
-        if refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.clone(), why.clone())) {
+        if self.remember_refusal(&who, &why) {
             match self.task.job() {
                 ASKER => tracing::info!(task = %self.task, who, why, "no connection"),
                 _ => tracing::warn!(task = %self.task, who, why, "no connection"),
             }
         }
+    }
+
+    /// Notes that `who` has made a mistake, of which it is told: the log of this task needs no
+    /// warning.
+    pub(super) fn note_mistake(&self, who: String, why: String) {
+        if self.remember_refusal(&who, &why) {
+            tracing::info!(task = %self.task, who, why, "no connection");
+        }
+    }
+
+    /// Whether the refusal of `who` is a new one, and is remembered.
+    fn remember_refusal(&self, who: &str, why: &str) -> bool {
+        let mut refusals = self.refusals.borrow_mut();
+        refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.to_owned(), why.to_owned()))
     }
 
     pub(super) fn note_unflushed(&self) {

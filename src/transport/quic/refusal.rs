@@ -154,6 +154,11 @@ impl Refusal {
         }
     }
 
+    /// Whether who dialed this task took it for another, and so has refused it.
+    pub(super) fn took_for_another(&self) -> bool {
+        matches!(self, Self::Connection(error) if mistaken::wanted(error).is_some())
+    }
+
     /// The reason in the words of the end that was dialed from `address`. Whoever dials may have
     /// any certificate, know another authority than all tasks of the run, and take this task for
     /// another: that this task's certificate is at fault does not follow.

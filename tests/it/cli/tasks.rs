@@ -150,7 +150,7 @@ fn a_replica_of_several_tasks_is_shown_by_the_cluster_and_by_a_running_task() {
 #[test]
 fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     let tasks = ThreeTasks::new("tasks_status", &text("sync", "steps = 10"));
-    let _running = tasks.start("ps", 0);
+    let running = tasks.start("ps", 0);
     let ps = tasks.address("ps", 0);
     let status = |task: &str, run: &str| {
         let args = ["status", ps, "--task", task, "--run-name", run, "--certs", "certs"];
@@ -182,6 +182,9 @@ fn a_running_task_tells_whoever_has_a_certificate_of_its_run_how_it_is() {
     tasks.until_the_server_says("took this task for another (worker:0)");
     let after = status("ps:0", "tasks").out;
     assert!(!after.contains("this task's certificate"), "it is the right one: {after}");
+    running.signal("TERM");
+    let warnings = running.end().err;
+    assert!(!warnings.contains("no connection"), "it was the asker's mistake: {warnings}");
 }
 
 #[test]
