@@ -23,13 +23,13 @@ mod export;
 #[cfg(test)]
 mod fixture;
 mod foreign;
-mod holder;
 mod index;
 mod names;
 mod reader;
 mod restored;
 mod retention;
 mod saver;
+mod saving_task;
 mod shard_file;
 mod slices;
 mod snapshot;
@@ -41,12 +41,12 @@ pub use error::CheckpointError;
 pub use export::export;
 pub(crate) use export::export_into;
 pub use foreign::read_safetensors;
-pub use holder::Holder;
 pub(crate) use index::{Index, ShardEntry};
 pub(crate) use names::is_shard;
 pub use restored::Restored;
 pub use retention::Retention;
 pub use saver::{Found, Listed, Saved, Saver};
+pub use saving_task::SavingTask;
 pub use slices::Slice;
 pub use snapshot::{SavedVariable, Shard, Snapshot};
 #[cfg(feature = "object-store")]

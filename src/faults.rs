@@ -55,6 +55,12 @@ impl SkippedFault {
         let is_drawn = matches!(self.fault.at, Trigger::Drawn(_));
         is_drawn && matches!(self.why, RunEnded | NotRunning | NoCheckpoint)
     }
+
+    /// Whether a law has drawn both it and the `other`, and it tells nothing new.
+    pub(crate) fn is_again_what(&self, other: &Self) -> bool {
+        let are_drawn = [self, other].map(|one| matches!(one.fault.at, Trigger::Drawn(_)));
+        are_drawn == [true, true] && self.fault.kind == other.fault.kind && self.why == other.why
+    }
 }
 
 /// The kind of a fault. A `Task` is a task's name, or its index in a run.

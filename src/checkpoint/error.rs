@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::Holder;
+use super::SavingTask;
 
 /// The system's number of the error of symbolic links that lead in a circle (`ELOOP`): its kind is
 /// not stable.
@@ -82,13 +82,13 @@ pub enum CheckpointError {
     #[error(
         "another chief saves to {location} by now{}: this one has been replaced, and saves nothing \
          more (it was writer {ours} of that folder, and the other is writer {theirs})",
-        named(.holder.as_deref())
+        named(.by.as_deref())
     )]
     TakenOver {
         /// The location of the checkpoints.
         location: String,
         /// The task that saves there now, if it says which.
-        holder: Option<Box<Holder>>,
+        by: Option<Box<SavingTask>>,
         /// The number of the saver that has taken over.
         theirs: u64,
         /// The number of this saver.
@@ -97,13 +97,13 @@ pub enum CheckpointError {
     /// The chief of another training saves there.
     #[error(
         "another training saves to {location}, and both would overwrite each other's checkpoints: \
-         {holder} runs and has the folder; stop it, or give this training another one"
+         {by} runs and has the folder; stop it, or give this training another one"
     )]
     InUse {
         /// The location of the checkpoints.
         location: String,
         /// The task that saves there.
-        holder: Box<Holder>,
+        by: Box<SavingTask>,
     },
     /// A variable can't be saved.
     #[error("`{variable}` can't be saved: {problem}")]
@@ -166,9 +166,9 @@ pub enum CheckpointError {
     },
 }
 
-/// The `holder` in the middle of a sentence, if it is known.
-fn named(holder: Option<&Holder>) -> String {
-    holder.map(|holder| format!(", {holder}")).unwrap_or_default()
+/// The `task` in the middle of a sentence, if it is known.
+fn named(task: Option<&SavingTask>) -> String {
+    task.map(|task| format!(", {task}")).unwrap_or_default()
 }
 
 impl CheckpointError {

@@ -19,7 +19,7 @@ use super::reader::{self, Reader};
 use super::shard_file::Encoded;
 use super::snapshot::{Snapshot, encode};
 use super::store::Store;
-use super::{CheckpointError, Holder, Restored, Retention};
+use super::{CheckpointError, Restored, Retention, SavingTask};
 
 use newer::Searched;
 pub use results::{Found, Listed, Saved};
@@ -72,13 +72,13 @@ impl Saver {
         self.writer.take_over(&*self.store, None)
     }
 
-    /// As [`Saver::take_over`], and says in the store that `holder` saves there.
+    /// As [`Saver::take_over`], and says in the store that `task` saves there.
     ///
     /// # Errors
-    /// If the holder before is of another training, has not said that this is over, and its process
+    /// If the task before is of another training, has not said that this is over, and its process
     /// runs on this machine. If the store refuses.
-    pub fn take_over_as(&mut self, holder: &Holder) -> Result<(), CheckpointError> {
-        self.writer.take_over(&*self.store, Some(holder))
+    pub fn take_over_as(&mut self, task: &SavingTask) -> Result<(), CheckpointError> {
+        self.writer.take_over(&*self.store, Some(task))
     }
 
     /// Notes that the training has come to its end, by the conditions `stop`, so that its last

@@ -170,12 +170,15 @@ impl Trial {
 
 /// The faults that did not happen, as a report has them.
 fn told(skipped: &[SkippedFault]) -> Vec<SkippedFaultText> {
-    let missed = skipped.iter().filter(|skipped| !skipped.is_by_chance());
-    missed
-        .map(|SkippedFault { fault, why }| {
-            SkippedFaultText::new(written_fault(fault), why.to_string())
-        })
-        .collect()
+    let mut missed: Vec<&SkippedFault> = Vec::new();
+    for one in skipped.iter().filter(|one| !one.is_by_chance()) {
+        // What a law draws has one entry.
+        let is_again = missed.last().is_some_and(|last| one.is_again_what(last));
+        missed.extend(Some(one).filter(|_| !is_again));
+    }
+    let text =
+        |one: &&SkippedFault| SkippedFaultText::new(written_fault(&one.fault), one.why.to_string());
+    missed.iter().map(text).collect()
 }
 
 /// The steps, where those that were undone are at the global step `begun`, from which it began.

@@ -273,7 +273,7 @@ impl Connections {
         let lose = |other| {
             self.at.insert((task, other), self.at(other, task));
             let has_restarted = self.unaware.remove(&(task, other)).is_some() && self.is_up(other);
-            (other, if has_restarted { Loss::Restarted } else { Loss::Silent })
+            (other, if has_restarted { Loss::Restarted } else { Loss::Unheard })
         };
         gone.into_iter().map(lose).collect()
     }

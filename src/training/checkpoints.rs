@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::checkpoint::{CheckpointError, Holder, Restored, Saved, Saver, Slice, Snapshot};
-use crate::cluster::{Role, TaskName};
+use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, SavingTask, Slice, Snapshot};
 use crate::graph::VariablePart;
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
@@ -66,9 +65,9 @@ impl Checkpoints {
     /// training that began anew in their place would lose what they might still hold. Of class
     /// `DeadlineExceeded` if the store does not answer.
     pub(super) async fn latest(&self, task: &Task) -> Result<Option<Restored>> {
-        let (must_take_over, holder) = (Arc::clone(&self.must_take_over), holder(task));
+        let (must_take_over, own) = (Arc::clone(&self.must_take_over), saving_task(task));
         let look = move |saver: &mut Saver| {
-            let not_taken = match saver.take_over_as(&holder) {
+            let not_taken = match saver.take_over_as(&own) {
                 // What is saved can be restored even so; before the next save it tries again.
                 Err(error) if error.is_for_lack_of_room() => {
                     must_take_over.store(true, Ordering::Relaxed);
@@ -130,8 +129,9 @@ impl Checkpoints {
     /// place can only be read.
     pub(super) async fn require_room(&self, task: &Task) -> Result<()> {
         if self.must_take_over.load(Ordering::Relaxed) {
-            let (purpose, holder) = (Purpose::write("to take over the checkpoints"), holder(task));
-            let take_over = move |saver: &mut Saver| saver.take_over_as(&holder);
+            let (purpose, own) =
+                (Purpose::write("to take over the checkpoints"), saving_task(task));
+            let take_over = move |saver: &mut Saver| saver.take_over_as(&own);
             let taken = self.with_saver(task, purpose, take_over).await?;
             taken.map_err(refused_at_the_beginning)?;
             self.must_take_over.store(false, Ordering::Relaxed);
@@ -156,12 +156,11 @@ impl Checkpoints {
     /// If it can't be written. The earlier checkpoints are then unchanged; if the store does not
     /// answer, the new one may come to be there later.
     pub(super) async fn save(&self, task: &Task, snapshot: Snapshot) -> Result<Saved> {
-        let (at, step, holder) = (task.date(), snapshot.global_step, holder(task));
+        let (at, step) = (task.date(), snapshot.global_step);
         let must_take_over = self.must_take_over.load(Ordering::Relaxed);
+        let taking_over = must_take_over.then(|| saving_task(task));
         let saving = move |saver: &mut Saver| {
-            if must_take_over {
-                saver.take_over_as(&holder)?;
-            }
+            taking_over.map_or(Ok(()), |own| saver.take_over_as(&own))?;
             saver.save(&snapshot, at)
         };
         let purpose = Purpose::write(format!("to save the checkpoint of step {step}"));
@@ -223,18 +222,9 @@ impl Checkpoints {
     }
 }
 
-/// The task that saves the checkpoints, as others read of it. Trainings that share no parameter
-/// server, or have none and other chiefs, are different ones.
-fn holder(task: &Task) -> Holder {
-    let (cluster, name) = (task.cluster(), task.name());
-    let address = |task: &TaskName| cluster.task_address(task).ok().map(str::to_owned);
-    let of_servers = cluster.tasks().filter(|task| cluster.role(task) == Role::ParameterServer);
-    let servers: Vec<String> = of_servers.filter_map(|task| address(&task)).collect();
-    let own = address(name);
-    let training =
-        if servers.is_empty() { own.clone().unwrap_or_default() } else { servers.join(",") };
-    let told = own.map_or_else(|| name.to_string(), |own| format!("{name} at {own}"));
-    Holder::new(told, training, task.date())
+/// The task that saves the checkpoints, as others read of it.
+fn saving_task(task: &Task) -> SavingTask {
+    SavingTask::new(task.name().to_string(), task.fingerprint(), task.date())
 }
 
 /// The time that so many bytes take at `rate`; none without one.

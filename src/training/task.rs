@@ -10,6 +10,8 @@ use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::checkpoint::{SavedVariable, Stores};
 use crate::cluster::{ClusterSpec, DeviceName, DeviceSpec, Role, RunConfig, TaskName};
 use crate::graph::Replica;
@@ -138,6 +140,14 @@ impl Task {
     /// What the environment says of the task, if it was given anything: in a simulation, nothing.
     pub fn run_config(&self) -> Option<&RunConfig> {
         self.inner.parts.config.as_ref()
+    }
+
+    /// What its training was told, in short: the same in all its lives, and on all its tasks.
+    pub(super) fn fingerprint(&self) -> String {
+        let TaskParts { mode, seed, run_folder, settings, .. } = &self.inner.parts;
+        let Settings { model, batch, optimizer, stop, .. } = settings;
+        let told = format!("{:?}", (mode, seed, run_folder, model.name(), batch, optimizer, stop));
+        format!("{:016x}", xxh3_64(told.as_bytes()))
     }
 
     /// The arguments that the program was given, after `--` on the command line (TensorFlow's

@@ -10,6 +10,7 @@
 //! | small envelopes | one after the other through one stream, several in a packet |
 //! | large envelopes | a stream each, which yields to that of the small ones; or lanes |
 //! | a peer that is frozen, dead or cut off | [`Loss::Silent`] within [`QuicConfig::silence`] |
+//! | a peer that hears nothing of this task, and gives it up | [`Loss::Unheard`] |
 //! | an envelope that can't be sent, queued or read | [`Loss::Broken`], at both ends |
 //! | a peer that stops | [`Loss::Stopped`], after all that it sent |
 //! | a peer that has restarted | [`Loss::Restarted`], before any message of its new incarnation |

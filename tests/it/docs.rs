@@ -47,6 +47,10 @@ fn the_guides_example_of_each_fault_is_a_scenario() {
     let experiment = Experiment::parse(example).unwrap();
     let (_, scenario) = experiment.scenarios().unwrap().remove(0);
     assert_eq!(scenario.faults.once.list.len(), 10);
+    let (_, text) = section("Faults");
+    let recurring = text.split("```toml\n").nth(2).and_then(|rest| rest.split("```").next());
+    let trials = Experiment::parse(recurring.unwrap()).unwrap().trials().unwrap();
+    assert!(trials[0].cluster.faults.list.len() > 2, "a worker fails every hour in eight");
 }
 
 #[test]

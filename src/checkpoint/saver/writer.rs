@@ -7,9 +7,9 @@ use std::io;
 
 use crate::checkpoint::names::WRITER_FILE;
 use crate::checkpoint::store::Store;
-use crate::checkpoint::{CheckpointError, Holder};
+use crate::checkpoint::{CheckpointError, SavingTask};
 
-/// Separates the saver from its holder.
+/// Separates the saver from its task.
 const BY: &str = " by ";
 /// Separates both from the conditions of a training that has ended.
 const ENDED: &str = " ended: ";
@@ -30,29 +30,29 @@ struct Identity {
     /// versions of this program write none.
     token: Option<u64>,
     /// The task that saves, if it has said which.
-    holder: Option<Holder>,
+    task: Option<SavingTask>,
 }
 
 impl Writer {
-    /// Takes over the checkpoints in `store` for `holder`, if it has not.
+    /// Takes over the checkpoints in `store` for `task`, if it has not.
     ///
     /// # Errors
     /// If another training has them, whose process runs on this machine. If the store refuses.
     pub(super) fn take_over(
         &mut self,
         store: &dyn Store,
-        holder: Option<&Holder>,
+        task: Option<&SavingTask>,
     ) -> Result<(), CheckpointError> {
         if self.0.is_some() {
             return Ok(());
         }
         let last = last(store)?;
-        if let (Some(last), Some(holder)) = (&last, holder) {
-            last.leaves_to(holder, store)?;
+        if let (Some(last), Some(task)) = (&last, task) {
+            last.leaves_to(task, store)?;
         }
         let number = last.map_or(1, |last| last.identity.number.saturating_add(1));
         let token = Some(RandomState::new().build_hasher().finish());
-        let own = Identity { number, token, holder: holder.cloned() };
+        let own = Identity { number, token, task: task.cloned() };
         let written = store.write(WRITER_FILE, &[own.to_string().as_bytes()]);
         written.map_err(CheckpointError::store("write", store.locate(WRITER_FILE)))?;
         self.0 = Some(own);
@@ -81,7 +81,7 @@ impl Writer {
         theirs.map_or(Ok(()), |theirs| {
             Err(CheckpointError::TakenOver {
                 location: store.locate(""),
-                holder: theirs.holder.map(Box::new),
+                by: theirs.task.map(Box::new),
                 theirs: theirs.number,
                 ours: ours.number,
             })
@@ -125,14 +125,14 @@ impl Note {
 
     /// Checks that `next` may take over: that it is the same chief, or that this one saves no more.
     /// Warns if nobody can see from here whether it does.
-    fn leaves_to(&self, next: &Holder, store: &dyn Store) -> Result<(), CheckpointError> {
+    fn leaves_to(&self, next: &SavingTask, store: &dyn Store) -> Result<(), CheckpointError> {
         let is_done = self.ended.is_some();
-        let other = self.identity.holder.as_ref().filter(|other| !is_done && !other.is_also(next));
+        let other = self.identity.task.as_ref().filter(|other| !is_done && !other.may_be_of(next));
         let Some(other) = other else { return Ok(()) };
         match other.runs() {
             Some(true) => Err(CheckpointError::InUse {
                 location: store.locate(""),
-                holder: Box::new(other.clone()),
+                by: Box::new(other.clone()),
             }),
             Some(false) => Ok(()),
             None => {
@@ -150,11 +150,11 @@ impl Note {
 
 impl Identity {
     fn parse(text: &str) -> Option<Self> {
-        let (words, holder) = text.split_once(BY).unwrap_or((text, ""));
+        let (words, task) = text.split_once(BY).unwrap_or((text, ""));
         let mut words = words.split(' ');
         let number = words.next()?.parse().ok()?;
         let token = words.next().and_then(|token| u64::from_str_radix(token, 16).ok());
-        Some(Self { number, token, holder: Holder::parse(holder) })
+        Some(Self { number, token, task: SavingTask::parse(task) })
     }
 }
 
@@ -162,7 +162,7 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.number)?;
         self.token.map_or(Ok(()), |token| write!(f, " {token:016x}"))?;
-        self.holder.as_ref().map_or(Ok(()), |holder| write!(f, "{BY}{}", holder.noted()))
+        self.task.as_ref().map_or(Ok(()), |task| write!(f, "{BY}{}", task.noted()))
     }
 }
 

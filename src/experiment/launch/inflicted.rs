@@ -19,7 +19,11 @@ fn refused(trial: &Trial, kind: &FaultKind) -> Option<SkipReason> {
 pub(super) fn faults_of_processes(trial: &Trial, tell: fn(&str)) -> Vec<Fault> {
     let (inflicted, left_out): (Vec<_>, Vec<_>) =
         trial.cluster.faults.list.iter().partition(|fault| can_inflict(trial, &fault.kind));
+    let mut told: Option<&FaultKind> = None;
     for fault in left_out {
+        if told.replace(&fault.kind) == Some(&fault.kind) {
+            continue; // a law draws it again
+        }
         let text = written_fault(fault);
         tell(&format!("fault left out, which `launch` can't inflict on processes: {text}"));
     }

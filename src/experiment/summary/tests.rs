@@ -177,7 +177,8 @@ fn the_step_rate_of_a_resumed_run_is_of_its_own_steps() {
 #[test]
 fn one_worker_that_straggles_is_not_told_to_take_backups() {
     let text = "[cluster]\nps = 1\nworker = 1\n[program]\nmodel = 'softmax'\n\
-                [compute]\nstraggler = { law = 'pareto', scale = 0.3, shape = 1.5 }\nrate = '1MFLOP/s'\n\
+                [compute]\nstraggler = { law = 'pareto', scale = 0.3, shape = 1.5 }\n\
+                rate = '1MFLOP/s'\n\
                 [stop]\nsteps = 60\n[[run]]\nmode = 'sync'\n";
     let report = Experiment::parse(text).unwrap().simulate(train).unwrap();
     let limit = report.runs[0].limit().unwrap();

@@ -112,7 +112,7 @@ fn a_task_that_thaws_learns_who_has_given_it_up_and_receives_nothing_older() {
     assert_eq!(connections.watchers(B), [A]);
     connections.give_up(A, B);
     let after = connections.stamp(A, B);
-    assert_eq!(connections.thaw(B), [(A, Loss::Silent)]);
+    assert_eq!(connections.thaw(B), [(A, Loss::Unheard)]);
     assert_eq!(connections.arrive(A, B, before), Arrival::Drop);
     assert_eq!(connections.arrive(B, A, own), Arrival::Drop);
     assert_eq!(connections.arrive(A, B, after), Arrival::Deliver);

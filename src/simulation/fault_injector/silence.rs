@@ -190,25 +190,26 @@ impl FaultInjector {
             let event = FaultEvent::SilenceLimit { observer, peer, cause };
             return vec![FaultEffect::Postpone { task: observer, event }];
         }
-        let is_silent = match cause {
-            SilenceCause::Crash => connections.can_notice_death(observer, peer),
+        let silent = |is_so: bool| is_so.then_some(Loss::Silent);
+        let loss = match cause {
+            SilenceCause::Crash => silent(connections.can_notice_death(observer, peer)),
             SilenceCause::Freeze(number) => {
                 let last = self.last_freeze[peer];
                 let goes_on =
                     connections.is_frozen(peer) && last.number == number && last.until > now;
-                goes_on && connections.has_one_to_lose(observer, peer)
+                silent(goes_on && connections.has_one_to_lose(observer, peer))
             }
             SilenceCause::Partition => self.notices_cut(now, observer, peer, connections),
-            SilenceCause::Closed => connections.can_notice_close(observer, peer),
+            SilenceCause::Closed => {
+                connections.can_notice_close(observer, peer).then_some(Loss::Unheard)
+            }
         };
-        if !is_silent {
-            return Vec::new();
-        }
+        let Some(loss) = loss else { return Vec::new() };
         connections.give_up(observer, peer);
-        vec![FaultEffect::TellLost { observer, peer, loss: Loss::Silent }]
+        vec![FaultEffect::TellLost { observer, peer, loss }]
     }
 
-    /// Whether `observer` has been cut off from `peer` for long enough. A limit that was scheduled
+    /// How `observer` has lost `peer`, if it has been cut off from it for long enough. A limit that was scheduled
     /// before another partition extended the cut may come too early.
     fn notices_cut(
         &self,
@@ -216,17 +217,23 @@ impl FaultInjector {
         observer: usize,
         peer: usize,
         connections: &Connections,
-    ) -> bool {
+    ) -> Option<Loss> {
+        if !connections.can_notice_cut(observer, peer) {
+            return None;
+        }
         let is_over = |direction, notices: fn(Cut, Duration) -> Option<Time>| {
             let at = self.cuts.get(direction).and_then(|cut| notices(cut, self.silence));
             at.is_some_and(|at| at <= now)
         };
-        let is_unheard = is_over((peer, observer), Cut::receiver_notices);
+        let is_silent = is_over((peer, observer), Cut::receiver_notices);
         let is_given_up = || {
             let has_ended = connections.can_notice_close(observer, peer);
             has_ended && is_over((observer, peer), Cut::sender_notices)
         };
-        connections.can_notice_cut(observer, peer) && (is_unheard || is_given_up())
+        match is_silent {
+            true => Some(Loss::Silent),
+            false => is_given_up().then_some(Loss::Unheard),
+        }
     }
 
     fn at_silence_limit(

@@ -1,5 +1,9 @@
 //! The end of a monitored session: its last changes, its hooks, its weights.
 
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+
 use crate::runtime::{Code, Error, Result};
 use crate::sync::Leaving;
 
@@ -103,15 +107,21 @@ impl MonitoredSession {
         Ok(unsaved)
     }
 
-    /// Waits for the last steps of others, within the grace period: they count, too. It waits for
-    /// nobody if the training has gone back since the chief `reached` its last step.
+    /// Waits for the last steps of others, within the grace period or until this task is to stop:
+    /// they count, too. It waits for nobody if the training has gone back since the chief `reached`
+    /// its last step.
     async fn await_last_updates(&mut self, reached: u64) -> Result<()> {
-        let training = self.task.server().training();
-        let is_at_its_end = training.is_at_its_end() && !self.task.is_asked_to_stop();
+        let (is_at_its_end, task) =
+            (self.task.server().training().is_at_its_end(), self.task.clone());
         while is_at_its_end && !self.last_updates.is_empty() && self.global_step >= reached {
             let options = RunOptions { timeout: self.stop_grace_period, ..RunOptions::default() };
             let run = self.session.run().options(options);
-            match self.last_updates.iter().fold(run, |run, target| run.target(target)).await {
+            let run = self.last_updates.iter().fold(run, |run, target| run.target(target));
+            let ended = match select(pin!(task.asked_to_stop()), pin!(run.into_future())).await {
+                Either::Left(_) => break,
+                Either::Right((ended, _)) => ended,
+            };
+            match ended {
                 Ok(_) => break,
                 Err(error) if error.code == Code::DeadlineExceeded => {
                     tracing::warn!(

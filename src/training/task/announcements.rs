@@ -109,6 +109,18 @@ impl Task {
         server.training().is_stop_requested() || server.stopping().is_some()
     }
 
+    /// Completes once this task, or a parameter server, is to stop before the training's end.
+    pub(in crate::training) async fn asked_to_stop(&self) {
+        let training = self.inner.parts.server.training();
+        loop {
+            let seen = training.news.count();
+            if self.is_asked_to_stop() {
+                return;
+            }
+            training.news.after(seen).await;
+        }
+    }
+
     /// Why this task would take no more steps now, if its session `has_ended` or not. What ends
     /// while the chief is away is in no checkpoint: the next lives of all come to it again.
     pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {

@@ -293,9 +293,9 @@ fn explained(connection: &ConnectionError) -> String {
     }
 }
 
-/// Explains that one end has taken a packet for one that QUIC forbids, if that is why a connection
-/// has ended: so look those of a connection that was given up, as a task sends them that goes on
-/// after it has stood still.
+/// Explains that one end could not decrypt a packet that only the other can have sent, if that is
+/// why a connection has ended: so look those of a connection that was given up, as a task sends
+/// them that goes on after it has stood still.
 fn outdated(error: &ConnectionError) -> Option<String> {
     let (code, detail) = match error {
         ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
@@ -304,8 +304,9 @@ fn outdated(error: &ConnectionError) -> Option<String> {
         }
         _ => return None,
     };
+    let is_undecrypted = detail.contains("authentication failed");
     let detail = detail.escape_debug(); // it may be the other end's
-    (code == TransportErrorCode::PROTOCOL_VIOLATION).then(|| {
+    (code == TransportErrorCode::PROTOCOL_VIOLATION && is_undecrypted).then(|| {
         format!(
             "a packet was of a connection that one of the two has given up, most likely while the \
              other stood still; they connect anew (QUIC: {detail})"

@@ -13,6 +13,8 @@ use crate::cluster::{ClusterSpec, Role};
 const MOST_RANGES: usize = 16;
 /// The most jobs that are told.
 const MOST_JOBS: usize = 16;
+/// The most letters of a job's name that an error has.
+const LONGEST_JOB: usize = 64;
 
 /// By job: the ranges of its tasks' indices, each with its first and its last. Empty for a task
 /// that has none to compare, such as a client.
@@ -57,7 +59,9 @@ impl Roster {
 
     /// The tasks of `job`, in words.
     fn told(&self, job: &str) -> String {
-        let job_told = job.escape_debug(); // it comes from the network
+        // It comes from the network.
+        let job_told = job.chars().take(LONGEST_JOB).collect::<String>();
+        let job_told = job_told.escape_debug();
         let task = |index: &u32| format!("{job_told}:{index}");
         let range = |range: &(u32, u32)| match range {
             (first, last) if first == last => task(first),

@@ -53,9 +53,9 @@ fn a_saver_takes_over_from_one_that_wrote_no_token() {
     assert!(is_of(&saver(store).latest().unwrap().checkpoint.unwrap(), &snapshot(1, 0)));
 }
 
-/// The holder `task` of the training with these parameter servers.
-fn holder(task: &str, servers: &str) -> Holder {
-    Holder::new(task, servers, at(1_700_000_000))
+/// The task of this name of a training with this fingerprint.
+fn task(name: &str, fingerprint: &str) -> SavingTask {
+    SavingTask::new(name, fingerprint, at(1_700_000_000))
 }
 
 /// The same of a process that began later than this one, and so is another.
@@ -69,7 +69,7 @@ fn of_another_process(store: &Memory, change: impl Fn(&str) -> String) {
 fn a_training_whose_folder_another_has_is_refused_while_that_one_runs_and_is_told_who_it_is() {
     let store = Memory::default();
     let [mut first, mut again, mut other] = std::array::from_fn(|_| saver(store.clone()));
-    first.take_over_as(&holder("worker:0 at a:1", "ps:1")).unwrap();
+    first.take_over_as(&task("worker:0", "one")).unwrap();
     of_another_process(&store, |written| {
         // The process that has started the tests: it runs.
         let (parent, own) = (std::os::unix::process::parent_id(), std::process::id());
@@ -81,18 +81,16 @@ fn a_training_whose_folder_another_has_is_refused_while_that_one_runs_and_is_tol
             .replace(&format!("\"begun\":{}", begun(own)), &format!("\"begun\":{}", begun(parent)))
     });
     let before = store.read("checkpoint.writer").unwrap();
-    let error = other.take_over_as(&holder("worker:0 at b:1", "ps:2")).unwrap_err().to_string();
-    for part in [
-        "another training saves to memory",
-        "worker:0 at a:1 (process ",
-        "since 2023-11-14T22:13:20Z",
-    ] {
+    let error = other.take_over_as(&task("worker:0", "other")).unwrap_err().to_string();
+    for part in
+        ["another training saves to memory", "worker:0 (process ", "since 2023-11-14T22:13:20Z"]
+    {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(store.read("checkpoint.writer").unwrap(), before, "it has taken nothing");
-    again.take_over_as(&holder("worker:0 at a:1", "ps:1")).unwrap(); // the same chief, again
+    again.take_over_as(&task("worker:0", "one")).unwrap(); // perhaps its next life
     let error = first.save(&snapshot(2, 0), at(2)).unwrap_err().to_string();
-    assert!(error.contains("another chief saves to memory by now, worker:0 at a:1 ("), "{error}");
+    assert!(error.contains("another chief saves to memory by now, worker:0 ("), "{error}");
 }
 
 #[test]
@@ -104,19 +102,19 @@ fn a_folder_whose_process_is_gone_or_out_of_sight_or_whose_training_has_ended_is
     ];
     for change in changes {
         let store = Memory::default();
-        saver(store.clone()).take_over_as(&holder("worker:0 at a:1", "ps:1")).unwrap();
+        saver(store.clone()).take_over_as(&task("worker:0", "one")).unwrap();
         of_another_process(&store, change);
         let mut other = saver(store.clone());
-        other.take_over_as(&holder("worker:0 at b:1", "ps:2")).unwrap();
+        other.take_over_as(&task("worker:0", "other")).unwrap();
         save(&mut other, [1]);
     }
 }
 
 #[test]
-fn the_name_of_a_holder_does_not_look_like_the_note_of_an_end() {
+fn the_name_of_a_task_does_not_look_like_the_note_of_an_end() {
     let store = Memory::default();
     let mut first = saver(store.clone());
-    first.take_over_as(&holder("a by b ended: c", "d")).unwrap();
+    first.take_over_as(&task("a by b ended: c", "d")).unwrap();
     assert_eq!(first.ended().unwrap(), None);
     first.end("1000 steps").unwrap();
     assert_eq!(first.ended().unwrap().as_deref(), Some("1000 steps"));

@@ -34,7 +34,8 @@ impl<'de> Visitor<'de> for EveryVisitor {
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "a time such as \"10min\", or a law such as { law = \"exponential\", mean = \"10min\" }",
+            "a time such as \"10min\", or a law such as \
+             { law = \"exponential\", mean = \"10min\" }",
         )
     }
 
@@ -71,8 +72,7 @@ impl Recurring {
         all.take(MOST).collect()
     }
 
-    /// The times of one of its kinds. Each task has draws of its own, whatever else is in the
-    /// scenario.
+    /// The times of one of its kinds. Each task has draws of its own.
     fn times(&self, kind: &FaultKind, seed: u64) -> impl Iterator<Item = Time> {
         let task = kind.task().map(ToString::to_string).unwrap_or_default();
         let mut draws = random::stream(seed, &[&self.path, kind.key(), &task]);

@@ -81,9 +81,10 @@ fn a_training_in_the_folder_of_another_ends_with_2_and_names_who_saves_there() {
     let mut tasks = ThreeTasks::new("refusals_folder", &(endless("20s") + saving));
     let (_ps, [mut chief, _other]) = (tasks.start("ps", 0), tasks.start_workers());
     chief.line_with(" steps, ");
-    let first = format!("worker:0 at {} (process {} on ", tasks.address("worker", 0), chief.id());
+    let first = format!("worker:0 (process {} on ", chief.id());
     tasks.move_elsewhere();
-    let (ps, second) = (tasks.start("ps", 0), tasks.start("worker", 0));
+    let other = ["--set", "program.batch=16"];
+    let [ps, second] = ["ps", "worker"].map(|job| tasks.start_with(job, 0, &other));
     for task in [second, ps].map(Running::end) {
         assert_eq!(task.code, 2, "{}", task.err);
         let last = task.err.lines().last().unwrap_or_default();
@@ -91,6 +92,13 @@ fn a_training_in_the_folder_of_another_ends_with_2_and_names_who_saves_there() {
         says.iter().for_each(|part| assert!(last.contains(part), "{part}: {}", task.err));
     }
     chief.line_with(" steps, "); // it goes on
+    // One that was told the same is taken for its next life.
+    let (_ps, mut again) = (tasks.start("ps", 0), tasks.start("worker", 0));
+    let replaced = chief.end();
+    assert_eq!(replaced.code, 2, "{}", replaced.err);
+    let says = format!(" by now, worker:0 (process {} on ", again.id());
+    assert!(replaced.err.contains(&says), "{}", replaced.err);
+    again.line_with(" steps, ");
 }
 
 #[test]
