@@ -209,8 +209,8 @@ impl FaultInjector {
         vec![FaultEffect::TellLost { observer, peer, loss }]
     }
 
-    /// How `observer` has lost `peer`, if it has been cut off from it for long enough. A limit that was scheduled
-    /// before another partition extended the cut may come too early.
+    /// How `observer` has lost `peer`, if it has been cut off from it for long enough. A limit that
+    /// was scheduled before another partition extended the cut may come too early.
     fn notices_cut(
         &self,
         now: Time,

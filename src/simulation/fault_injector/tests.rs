@@ -61,6 +61,10 @@ fn lost(observer: usize, peer: usize) -> FaultEffect {
     FaultEffect::TellLost { observer, peer, loss: Loss::Silent }
 }
 
+fn unheard(observer: usize, peer: usize) -> FaultEffect {
+    FaultEffect::TellLost { observer, peer, loss: Loss::Unheard }
+}
+
 #[test]
 fn a_crash_kills_the_task_and_the_others_lose_it_at_the_limit_of_silence() {
     let (mut faults, mut connections) = injector(&[]);
@@ -211,7 +215,7 @@ fn a_long_freeze_loses_the_task_which_learns_that_before_it_runs_on() {
     assert_eq!(effects, expected);
     assert_eq!(faults.apply(at(1), limit(A), &mut connections), [lost(A, B)]);
     let effects = faults.apply(at(3), thaw, &mut connections);
-    assert_eq!(effects, [lost(B, A), FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
+    assert_eq!(effects, [unheard(B, A), FaultEffect::Resume { task: B }, FaultEffect::ReleaseHeld]);
     faults.apply(at(4), freeze(B, 3), &mut connections);
     assert_eq!(
         faults.apply(at(4), limit(C), &mut connections),
@@ -229,7 +233,7 @@ fn a_frozen_task_hears_that_its_peer_has_given_it_up_once_it_runs_again() {
     let effects = faults.apply(at(1), event.clone(), &mut connections);
     assert_eq!(effects, [FaultEffect::Postpone { task: A, event: event.clone() }]);
     let thaw = FaultEvent::Thaw { task: A, incarnation: 0 };
-    assert_eq!(faults.apply(at(1), thaw, &mut connections)[0], lost(A, B));
+    assert_eq!(faults.apply(at(1), thaw, &mut connections)[0], unheard(A, B));
     assert_eq!(faults.apply(at(1), event, &mut connections), [], "it has just learnt that");
 }
 

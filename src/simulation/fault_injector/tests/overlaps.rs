@@ -57,8 +57,8 @@ fn a_second_freeze_during_the_first_extends_it_and_silence_counts_from_the_first
         (millis(0), FaultEffect::Freeze { task: B }),
         (millis(1_000), lost(A, B)),
         (millis(1_000), lost(C, B)),
-        (millis(1_500), lost(B, A)),
-        (millis(1_500), lost(B, C)),
+        (millis(1_500), unheard(B, A)),
+        (millis(1_500), unheard(B, C)),
         (millis(1_500), FaultEffect::Resume { task: B }),
     ];
     assert_eq!(whole, expected);
@@ -90,18 +90,18 @@ fn partitions_with_a_time_between_them_in_which_messages_get_through_go_unnotice
 #[test]
 fn both_ends_notice_overlapping_cuts_of_one_way_like_one_of_the_same_length() {
     let whole = course(&[(0, one_way(1_800))]);
-    assert_eq!(whole, [(millis(1_000), lost(B, A)), (millis(1_800), lost(A, B))]);
+    assert_eq!(whole, [(millis(1_000), lost(B, A)), (millis(1_800), unheard(A, B))]);
     assert_eq!(course(&[(0, one_way(800)), (700, one_way(1_100))]), whole);
     assert_eq!(course(&[(0, one_way(1_500)), (1_400, one_way(400))]), whole);
     let longer = course(&[(0, one_way(5_000))]);
-    assert_eq!(longer, [(millis(1_000), lost(B, A)), (millis(2_000), lost(A, B))]);
+    assert_eq!(longer, [(millis(1_000), lost(B, A)), (millis(2_000), unheard(A, B))]);
     assert_eq!(course(&[(0, one_way(1_500)), (1_400, one_way(3_600))]), longer);
 }
 
 #[test]
 fn a_partition_that_extends_the_cut_of_one_way_is_noticed_by_each_end_as_long_as_it_is_cut_off() {
     let course = course(&[(0, one_way(800)), (700, partition(700))]);
-    assert_eq!(course, [(millis(1_000), lost(B, A)), (millis(1_400), lost(A, B))]);
+    assert_eq!(course, [(millis(1_000), lost(B, A)), (millis(1_400), unheard(A, B))]);
 }
 
 #[test]
