@@ -46,20 +46,25 @@ impl Trigger {
             Self::Delivery(_) | Self::Event(_) => None,
         }
     }
+
+    fn is_drawn(self) -> bool {
+        matches!(self, Self::Drawn(_))
+    }
 }
 
 impl SkippedFault {
-    /// Whether nobody misses it: its law draws on, whatever is there for it to befall.
+    /// Whether a law has drawn it for a time at which there was nothing that it could happen to:
+    /// a law draws on whatever the run does, so nobody misses it.
     pub(crate) fn is_by_chance(&self) -> bool {
         use SkipReason::{NoCheckpoint, NotRunning, RunEnded};
-        let is_drawn = matches!(self.fault.at, Trigger::Drawn(_));
-        is_drawn && matches!(self.why, RunEnded | NotRunning | NoCheckpoint)
+        self.fault.at.is_drawn() && matches!(self.why, RunEnded | NotRunning | NoCheckpoint)
     }
 
-    /// Whether a law has drawn both it and the `other`, and it tells nothing new.
-    pub(crate) fn is_again_what(&self, other: &Self) -> bool {
-        let are_drawn = [self, other].map(|one| matches!(one.fault.at, Trigger::Drawn(_)));
-        are_drawn == [true, true] && self.fault.kind == other.fault.kind && self.why == other.why
+    /// Whether a law has drawn both it and the `other`, of the same kind, skipped for the same
+    /// reason.
+    pub(crate) fn repeats(&self, other: &Self) -> bool {
+        let are_drawn = self.fault.at.is_drawn() && other.fault.at.is_drawn();
+        are_drawn && self.fault.kind == other.fault.kind && self.why == other.why
     }
 }
 

@@ -173,7 +173,7 @@ fn told(skipped: &[SkippedFault]) -> Vec<SkippedFaultText> {
     let mut missed: Vec<&SkippedFault> = Vec::new();
     for one in skipped.iter().filter(|one| !one.is_by_chance()) {
         // What a law draws has one entry.
-        let is_again = missed.last().is_some_and(|last| one.is_again_what(last));
+        let is_again = missed.last().is_some_and(|last| one.repeats(last));
         missed.extend(Some(one).filter(|_| !is_again));
     }
     let text =

@@ -14,7 +14,7 @@ use super::session::Session;
 /// The targets of a run that waits until no other worker can change the variables of `graph` any
 /// more; none where the chief's last step is the last change, or updates need no worker.
 ///
-/// Where each step counts by itself, others may be amid a step when the chief ends.
+/// In modes without rounds other workers may still be in a step when the chief takes its last.
 pub(super) fn last_updates(graph: &Graph) -> std::result::Result<Vec<Target>, GraphError> {
     let has_others = |replica: &Replica| {
         replica.workers > 1

@@ -86,8 +86,8 @@ pub(super) fn faults(
     for (index, fault) in file.into_iter().enumerate() {
         let path = format!("fault[{index}]");
         match (One { path, setting, found: &mut *found }).read(fault) {
-            Some(Read::Once(faults)) => list.extend(faults),
-            Some(Read::Again(recurring)) => again.push(recurring),
+            Some(FaultTimes::Once(faults)) => list.extend(faults),
+            Some(FaultTimes::Again(recurring)) => again.push(recurring),
             None => {}
         }
     }
@@ -95,7 +95,7 @@ pub(super) fn faults(
 }
 
 /// What a `[[fault]]` says.
-enum Read {
+enum FaultTimes {
     /// A fault of each of its tasks.
     Once(Vec<Fault>),
     Again(Recurring),
@@ -110,7 +110,7 @@ struct One<'a> {
 
 impl One<'_> {
     /// Reads the fault; none if something is missing. Notes mistakes.
-    fn read(mut self, mut file: FaultFile) -> Option<Read> {
+    fn read(mut self, mut file: FaultFile) -> Option<FaultTimes> {
         let kinds = [
             file.crash.is_some(),
             file.stop.is_some(),
@@ -149,11 +149,11 @@ impl One<'_> {
         let kinds = self.kinds(file);
         if let Some(every) = every {
             self.only(at.is_some(), "at", false, "a fault that happens once; another has `every`");
-            return self.recurring(every, kinds?).map(Read::Again);
+            return self.recurring(every, kinds?).map(FaultTimes::Again);
         }
         let when = "when it happens, for example \"2s\", or `every` how long";
         let at = Trigger::Time(Time::ZERO.after(self.needed(at, "at", when)?.into()));
-        Some(Read::Once(kinds?.into_iter().map(|kind| Fault { at, kind }).collect()))
+        Some(FaultTimes::Once(kinds?.into_iter().map(|kind| Fault { at, kind }).collect()))
     }
 
     /// What happens, to each of the tasks that are named.

@@ -49,7 +49,7 @@ pub(super) struct Coordination {
     resting: Resting,
     /// The last request for a fence, and whether it has been answered that the fence is up.
     fence: Option<(Ticket, bool)>,
-    /// By worker that waits for the others to leave: its request.
+    /// The requests of workers that wait for the others to leave, by worker.
     departures: BTreeMap<u32, Ticket>,
     /// By worker: the last of its votes that counts.
     counted_votes: BTreeMap<u32, CountedVote>,

@@ -15,7 +15,7 @@ use super::super::law::{LawFile, Seconds};
 /// The most faults that one `[[fault]]` may be.
 const MOST: usize = 100_000;
 
-/// The time between two faults as it is typed: always the same, or as a law draws it.
+/// The value of `every` as it is typed: a time, or a law that draws the time.
 pub(super) enum Every {
     Always(Span),
     Drawn(LawFile<Seconds>),
@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for EveryVisitor {
 /// A fault that comes again and again, to each of some tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Recurring {
-    /// The key of the scenario that says it, which names its draws.
+    /// Its `every` in the scenario, as in `fault[0].every`: the name of its stream of draws.
     path: String,
     /// What happens, to each of the tasks.
     kinds: Vec<FaultKind>,
