@@ -44,8 +44,9 @@ impl Cut {
         (self.until > limit).then_some(limit)
     }
 
-    /// When a sender notices that still hears of the receiver: when that has given up and been
-    /// silent as long. Once packets get through again, they are answered with a reset.
+    /// When a sender notices that does not hear the receiver give up, by a cut of the other way:
+    /// when that has been silent as long. Once packets get through again, they are answered with a
+    /// reset.
     pub(super) fn sender_notices(self, silence: Duration) -> Option<Time> {
         let limit = self.receiver_notices(silence)?;
         Some(self.until.min(limit.after(silence)))

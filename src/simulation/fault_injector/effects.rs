@@ -70,8 +70,8 @@ pub(in crate::simulation) enum FaultEffect {
     Start { task: usize },
     /// Ask the task to stop.
     AskToStop { task: usize },
-    /// Let `observer` learn one latency later that the process of `peer` has ended in good order.
-    SayBye { observer: usize, peer: usize },
+    /// Apply `event`, by which `observer` hears of `peer`, one latency later.
+    Tell { observer: usize, peer: usize, event: FaultEvent },
     /// Tell `observer` that it has lost `peer`.
     TellLost { observer: usize, peer: usize, loss: Loss },
     /// Apply `event` at `at`.

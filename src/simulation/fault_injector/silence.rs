@@ -206,7 +206,13 @@ impl FaultInjector {
         };
         let Some(loss) = loss else { return Vec::new() };
         connections.give_up(observer, peer);
-        vec![FaultEffect::TellLost { observer, peer, loss }]
+        let mut effects = vec![FaultEffect::TellLost { observer, peer, loss }];
+        let is_cut_off = cause == SilenceCause::Partition && loss == Loss::Silent;
+        if is_cut_off && !connections.is_cut(observer, peer) {
+            let event = FaultEvent::closed(peer, observer);
+            effects.push(FaultEffect::Tell { observer: peer, peer: observer, event });
+        }
+        effects
     }
 
     /// How `observer` has lost `peer`, if it has been cut off from it for long enough. A limit that

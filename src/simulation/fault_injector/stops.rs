@@ -190,8 +190,7 @@ impl FaultInjector {
             FaultEffect::Watch { observer, .. } => Some(*observer),
             _ => None,
         });
-        let told: Vec<_> =
-            watchers.map(|observer| FaultEffect::SayBye { observer, peer: task }).collect();
+        let told: Vec<_> = watchers.map(|observer| say_bye(observer, task)).collect();
         effects.extend(told);
         let own = after.filter(|_| !waits);
         effects.extend(own.map(|after| schedule(now, after, FaultEvent::Restart { task })));
@@ -203,6 +202,11 @@ impl FaultInjector {
 fn end_of_grace(now: Time, task: usize, connections: &Connections) -> FaultEffect {
     let incarnation = connections.incarnation(task);
     schedule(now, STOP_GRACE, FaultEvent::EndOfGrace { task, incarnation })
+}
+
+/// The process of `peer`, which has ended in good order, says so to `observer`.
+pub(super) fn say_bye(observer: usize, peer: usize) -> FaultEffect {
+    FaultEffect::Tell { observer, peer, event: FaultEvent::PeerLeft { observer, peer } }
 }
 
 /// `observer` hears that the process of `peer` has ended in good order. It does not where the way

@@ -75,8 +75,7 @@ impl World {
             FaultEffect::AskToStop { task } => {
                 actions.push(Action::Command(RunCommand::AskToStop { task }));
             }
-            FaultEffect::SayBye { observer, peer } => {
-                let event = FaultEvent::PeerLeft { observer, peer };
+            FaultEffect::Tell { observer, peer, event } => {
                 self.schedule_fault(self.network.latency(peer, observer), event);
             }
             FaultEffect::TellLost { observer, peer, loss } => {

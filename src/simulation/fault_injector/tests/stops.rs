@@ -1,5 +1,6 @@
 //! Requests to stop: the ends that follow from them, and the lives after them.
 
+use super::super::stops::say_bye;
 use super::*;
 
 fn stop(task: usize, seconds: Option<u32>) -> FaultEvent {
@@ -15,8 +16,8 @@ fn end_of_b(second: u64) -> Vec<FaultEffect> {
     vec![
         watched(second + 1, silence(A, B, SilenceCause::Crash)),
         watched(second + 1, silence(C, B, SilenceCause::Crash)),
-        FaultEffect::SayBye { observer: A, peer: B },
-        FaultEffect::SayBye { observer: C, peer: B },
+        say_bye(A, B),
+        say_bye(C, B),
     ]
 }
 
