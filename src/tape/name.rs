@@ -10,68 +10,80 @@ use serde::{Deserialize, Deserializer, Serialize};
 use smallvec::{SmallVec, smallvec};
 
 use crate::runtime::{
-    About, MasterMessage, ParameterServerMessage, PeerMessage, ProgramMessage, WorkerMessage,
+    About, MasterMessage as Master, ParameterServerMessage as ParameterServer, PeerMessage,
+    ProgramMessage as Program, WorkerMessage as Worker,
 };
 
-listed! {
-    /// The kind of a message. The numbers are in files; each is the variant's place.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-    #[repr(u8)]
-    #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
-    pub enum Kind {
-        GraphRegistered = 0,
-        GraphDone = 1,
-        Traced = 2,
-        ResetDone = 3,
-        Called = 4,
-        WayLost = 5,
-        RegisterGraph = 6,
-        DeregisterGraphs = 7,
-        RunGraph = 8,
-        Tensors = 9,
-        AbortStep = 10,
-        Reset = 11,
-        Leave = 12,
-        Flush = 13,
-        Flushed = 14,
-        Install = 15,
-        TrainingOver = 16,
-        AskForPlaces = 17,
-        Places = 18,
-        Stopping = 19,
-        WatchCheckpoints = 20,
-        CheckpointSaved = 21,
-        AskForOwnValues = 22,
-        AskForRestoredValues = 23,
-        OwnValues = 24,
-        Answered = 25,
-        Known = 26,
-        AskForMaster = 27,
-        Lost = 28,
-        Back = 29,
-        BlockedWays = 30,
-        AskForWays = 31,
-        ChiefFailed = 32,
-        LetIn = 33,
-    }
-    pub const ALL;
+/// The kinds of messages: each with its number in files, who receives it, and what the number and
+/// the items of its name count, where that is not just "number".
+macro_rules! kinds {
+    ($($kind:ident = $number:literal $(to $receiver:ident)?
+        $(by $counted:literal $($items:literal)?)?,)+) => {
+        listed! {
+            /// The kind of a message. The numbers are in files; each is the variant's place.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+            #[repr(u8)]
+            #[expect(missing_docs, reason = "they are the messages of the runtime, with its names")]
+            pub enum Kind {
+                $($kind = $number,)+
+            }
+            pub const ALL;
+        }
+
+        impl Kind {
+            fn of(message: &PeerMessage) -> Self {
+                match message {
+                    $($(PeerMessage::$receiver($receiver::$kind { .. }) => Self::$kind,)?)+
+                    PeerMessage::Client(_) => Self::Answered,
+                }
+            }
+
+            /// What the number and the items of such a name count.
+            pub(super) fn counts(self) -> (&'static str, &'static str) {
+                match self {
+                    $($(Self::$kind => ($counted, concat!($($items)?)),)?)+
+                    _ => ("number", ""),
+                }
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// What the number and the items of such a name count.
-    pub(super) fn counts(self) -> (&'static str, &'static str) {
-        match self {
-            Self::GraphDone | Self::Traced | Self::RunGraph => ("step", "graph"),
-            Self::BlockedWays | Self::AskForWays => ("step", "graph"),
-            Self::Tensors => ("step", "edges"),
-            Self::AbortStep => ("step", ""),
-            Self::GraphRegistered | Self::RegisterGraph => ("graph", ""),
-            Self::DeregisterGraphs => ("of", "graphs"),
-            Self::Leave | Self::Lost | Self::Back | Self::LetIn => ("worker", ""),
-            Self::Flush | Self::Flushed | Self::Install => ("view", ""),
-            _ => ("number", ""),
-        }
-    }
+kinds! {
+    GraphRegistered = 0 to Master by "graph",
+    GraphDone = 1 to Master by "step" "graph",
+    Traced = 2 to Master by "step" "graph",
+    ResetDone = 3 to Master,
+    Called = 4 to Master,
+    WayLost = 5 to Master,
+    RegisterGraph = 6 to Worker by "graph",
+    DeregisterGraphs = 7 to Worker by "of" "graphs",
+    RunGraph = 8 to Worker by "step" "graph",
+    Tensors = 9 to Worker by "step" "edges",
+    AbortStep = 10 to Worker by "step",
+    Reset = 11 to ParameterServer,
+    Leave = 12 to ParameterServer by "worker",
+    Flush = 13 to ParameterServer by "view",
+    Flushed = 14 to ParameterServer by "view",
+    Install = 15 to ParameterServer by "view",
+    TrainingOver = 16 to ParameterServer,
+    AskForPlaces = 17 to Program,
+    Places = 18 to Program,
+    Stopping = 19 to ParameterServer,
+    WatchCheckpoints = 20 to Program,
+    CheckpointSaved = 21 to Program,
+    AskForOwnValues = 22 to Program,
+    AskForRestoredValues = 23 to Program,
+    OwnValues = 24 to Program,
+    Answered = 25,
+    Known = 26 to Master,
+    AskForMaster = 27 to Worker,
+    Lost = 28 to ParameterServer by "worker",
+    Back = 29 to ParameterServer by "worker",
+    BlockedWays = 30 to Master by "step" "graph",
+    AskForWays = 31 to Worker by "step" "graph",
+    ChiefFailed = 32 to ParameterServer,
+    LetIn = 33 to ParameterServer by "worker",
 }
 
 /// A master, as the receiver of a message knows it.
@@ -126,19 +138,19 @@ impl Masters {
             About::Nothing => (Author::Own, 0, None),
         };
         let items = graph.iter().map(|graph| graph.number as u32).collect();
-        let name = Name { kind: kind(message), author, number, items };
+        let name = Name { kind: Kind::of(message), author, number, items };
         let PeerMessage::Worker(message) = message else { return name };
         match message {
-            WorkerMessage::RegisterGraph(_) if author == Author::Own => {
+            Worker::RegisterGraph(_) if author == Author::Own => {
                 Name { author: Author::Other(from, self.count(from)), ..name }
             }
-            WorkerMessage::DeregisterGraphs { graphs, .. } => {
+            Worker::DeregisterGraphs { graphs, .. } => {
                 let first = graphs.first().map(|graph| graph.master);
                 let author = first.map_or(Author::Own, |master| self.author(master));
                 let items = graphs.iter().map(|graph| graph.number as u32).collect();
                 Name { author, items, ..name }
             }
-            WorkerMessage::Tensors { arrivals, .. } => {
+            Worker::Tensors { arrivals, .. } => {
                 let items = arrivals.iter().map(|(crossing, _)| crossing.0).collect();
                 Name { items, ..name }
             }
@@ -148,7 +160,7 @@ impl Masters {
 
     /// Meets the master of the task `from`, if `message` is the first that tells its id.
     pub fn meet(&mut self, from: u32, message: &PeerMessage) {
-        if let PeerMessage::Worker(WorkerMessage::RegisterGraph(order)) = message
+        if let PeerMessage::Worker(Worker::RegisterGraph(order)) = message
             && !self.met.contains_key(&order.graph.master)
         {
             self.met.insert(order.graph.master, (from, self.count(from)));
@@ -164,77 +176,10 @@ impl Masters {
     }
 }
 
-fn kind(message: &PeerMessage) -> Kind {
-    match message {
-        PeerMessage::Master(message) => kind_for_master(message),
-        PeerMessage::Worker(message) => kind_for_worker(message),
-        PeerMessage::ParameterServer(message) => kind_for_parameter_server(message),
-        PeerMessage::Client(_) => Kind::Answered,
-        PeerMessage::Program(message) => kind_for_program(message),
-    }
-}
-
-fn kind_for_master(message: &MasterMessage) -> Kind {
-    use MasterMessage as Message;
-    match message {
-        Message::GraphRegistered { .. } => Kind::GraphRegistered,
-        Message::GraphDone { .. } => Kind::GraphDone,
-        Message::Traced { .. } => Kind::Traced,
-        Message::ResetDone { .. } => Kind::ResetDone,
-        Message::Called(_) => Kind::Called,
-        Message::WayLost { .. } => Kind::WayLost,
-        Message::Known { .. } => Kind::Known,
-        Message::BlockedWays { .. } => Kind::BlockedWays,
-    }
-}
-
-fn kind_for_worker(message: &WorkerMessage) -> Kind {
-    use WorkerMessage as Message;
-    match message {
-        Message::RegisterGraph(_) => Kind::RegisterGraph,
-        Message::DeregisterGraphs { .. } => Kind::DeregisterGraphs,
-        Message::RunGraph(_) => Kind::RunGraph,
-        Message::Tensors { .. } => Kind::Tensors,
-        Message::AbortStep(_) => Kind::AbortStep,
-        Message::AskForMaster { .. } => Kind::AskForMaster,
-        Message::AskForWays { .. } => Kind::AskForWays,
-    }
-}
-
-fn kind_for_parameter_server(message: &ParameterServerMessage) -> Kind {
-    use ParameterServerMessage as Message;
-    match message {
-        Message::Reset { .. } => Kind::Reset,
-        Message::Leave { .. } => Kind::Leave,
-        Message::Lost { .. } => Kind::Lost,
-        Message::Back { .. } => Kind::Back,
-        Message::Flush { .. } => Kind::Flush,
-        Message::Flushed { .. } => Kind::Flushed,
-        Message::Install(_) => Kind::Install,
-        Message::LetIn { .. } => Kind::LetIn,
-        Message::TrainingOver { .. } => Kind::TrainingOver,
-        Message::ChiefFailed { .. } => Kind::ChiefFailed,
-        Message::Stopping => Kind::Stopping,
-    }
-}
-
-fn kind_for_program(message: &ProgramMessage) -> Kind {
-    use ProgramMessage as Message;
-    match message {
-        Message::AskForPlaces => Kind::AskForPlaces,
-        Message::Places(_) => Kind::Places,
-        Message::WatchCheckpoints => Kind::WatchCheckpoints,
-        Message::CheckpointSaved => Kind::CheckpointSaved,
-        Message::AskForOwnValues { .. } => Kind::AskForOwnValues,
-        Message::AskForRestoredValues => Kind::AskForRestoredValues,
-        Message::OwnValues(_) => Kind::OwnValues,
-    }
-}
-
 /// The parts of a message that may travel by themselves: each value of a step. How many travel
 /// together depends on how long kernels take.
 pub(crate) fn parts(message: PeerMessage) -> SmallVec<[PeerMessage; 1]> {
-    use WorkerMessage::Tensors;
+    use Worker::Tensors;
     match message {
         PeerMessage::Worker(Tensors { step, devices, arrivals }) if arrivals.len() > 1 => {
             let one =
@@ -252,8 +197,8 @@ pub(crate) fn joined(parts: impl IntoIterator<Item = PeerMessage>) -> Option<Pee
     for part in parts {
         match (&mut whole, part) {
             (
-                PeerMessage::Worker(WorkerMessage::Tensors { arrivals, .. }),
-                PeerMessage::Worker(WorkerMessage::Tensors { arrivals: more, .. }),
+                PeerMessage::Worker(Worker::Tensors { arrivals, .. }),
+                PeerMessage::Worker(Worker::Tensors { arrivals: more, .. }),
             ) => arrivals.extend(more),
             (whole, part) => unreachable!("{part:?} is no part of {whole:?}"),
         }

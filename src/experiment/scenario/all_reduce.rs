@@ -8,7 +8,7 @@ use super::network::number;
 use super::replicas::{ReplicaFile, check_replicas};
 use crate::cluster::TaskName;
 use crate::models::Model;
-use crate::simulation::{Hosts, NetworkSpec};
+use crate::simulation::Hardware;
 use crate::training::{AllReduceKind, AllReduceSettings, Settings};
 
 const PATH: &str = "program.all_reduce";
@@ -40,11 +40,11 @@ pub(super) fn replicas(
 pub(super) fn settings(
     algorithm: Option<AllReduceKind>,
     replicas: &BTreeMap<String, u32>,
-    (network, hosts): (&NetworkSpec, Option<&Hosts>),
+    hardware: &Hardware,
     cluster: &BTreeMap<String, Tasks>,
 ) -> Option<AllReduceSettings> {
     let algorithm = algorithm?;
-    let on_hosts: Option<BTreeMap<&TaskName, usize>> = hosts.map(|hosts| {
+    let on_hosts: Option<BTreeMap<&TaskName, usize>> = hardware.hosts.as_ref().map(|hosts| {
         let numbered = hosts.tasks.iter().enumerate();
         numbered.flat_map(|(host, tasks)| tasks.iter().map(move |task| (task, host))).collect()
     });
@@ -57,7 +57,7 @@ pub(super) fn settings(
         (0..*tasks).map(move |index| TaskName::new(&*job, index))
     };
     let tasks = replicas.iter().flat_map(of_job);
-    let racks = match &network.racks {
+    let racks = match &hardware.network.racks {
         Some(racks) => tasks.map(|task| host(&task) / racks.hosts_per_rack.max(1)).collect(),
         None => Vec::new(),
     };

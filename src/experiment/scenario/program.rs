@@ -17,10 +17,12 @@ use crate::data::Source;
 use crate::models::{Model, NullGradient};
 use crate::optimizer::{GradientDescent, Optimizer};
 use crate::runtime::Patience;
-use crate::training::{AllReduceKind, EvaluatorSettings, Settings, Stop, SyncReplicasSettings};
-use crate::units::{Bytes, BytesPerSecond};
+use crate::training::{
+    AllReduceKind, AllReduceSettings, EvaluatorSettings, Settings, Stop, SyncReplicasSettings,
+};
+use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond};
 use graph_def::{InputsFile, graph_def};
-pub(super) use layers::LayerTable;
+use layers::LayerTable;
 use model::{DIM, ModelFile, model};
 
 /// The largest batch, and the most units of a layer or rows of a table: the product of two still is
@@ -69,14 +71,29 @@ pub(super) struct ProgramFile {
     sync_replicas: Option<SyncReplicasSettings>,
 }
 
-/// The training's settings and its data. The caller adds what other sections say: their settings
-/// have defaults here, `batch` is that of one task, and `Model::Layers` is empty. `origin` is the
-/// scenario's file, at which relative paths begin. The cluster has so many parameter servers and
-/// workers.
+/// What a training takes from other sections.
+pub(super) struct Surroundings {
+    /// The number of parameter servers.
+    pub(super) servers: u32,
+    /// The number of workers.
+    pub(super) workers: u32,
+    pub(super) all_reduce: Option<AllReduceSettings>,
+    /// The number of batches that a step of a replica has.
+    pub(super) batches: usize,
+    /// That of a device, in which the measured times of layers are.
+    pub(super) rate: FlopsPerSecond,
+    pub(super) stop: Stop,
+    pub(super) evaluator: EvaluatorSettings,
+    pub(super) patience: Patience,
+    pub(super) read_ahead: bool,
+}
+
+/// The training's settings and its data. `origin` is the scenario's file, at which relative paths
+/// begin.
 pub(super) fn program(
     file: ProgramFile,
     origin: &str,
-    (servers, workers): (u32, u32),
+    others: Surroundings,
     found: &mut Mistakes,
 ) -> (Settings, Source) {
     let batch = file.batch.unwrap_or(32);
@@ -93,14 +110,15 @@ pub(super) fn program(
     let folder = Path::new(origin).parent().unwrap_or(Path::new(""));
     let model = match graph_def(&file, folder, found) {
         Some(graph) => Model::GraphDef(Arc::new(graph)),
-        None => model(&file, servers, found),
+        None => model(&file, others.servers, found),
     };
     let other = file.model.is_some() || file.graph_def.is_some();
     found.unless(file.layers.is_none() || !other, "program.layers", || {
         "the table of layers is the model; remove the other".to_owned()
     });
-    // The layers come later, when the rate of a device is known.
-    let model = if file.layers.is_some() { Model::Layers(Vec::new()) } else { model };
+    let whole_batch = batch.saturating_mul(others.batches);
+    let layers = LayerTable::of(&file, folder, found);
+    let model = layers.map_or(model, |table| table.model(whole_batch, others.rate));
     let optimizer = match model {
         Model::Count => counting(file.optimizer.as_ref(), found),
         _ => optimizer(&file.optimizer.unwrap_or_default(), found),
@@ -120,7 +138,7 @@ pub(super) fn program(
     });
     let partitioner = file.partitioner.map(|typed| typed.partitioner(found));
     let sync_replicas = file.sync_replicas;
-    check_sync_replicas(sync_replicas, learns, workers, found);
+    check_sync_replicas(sync_replicas, learns, others.workers, found);
     let towers = file.towers.unwrap_or(1);
     let num_cores = file.num_cores.unwrap_or(1);
     found.at_least_1(num_cores.into(), "program.num_cores");
@@ -130,18 +148,18 @@ pub(super) fn program(
         model,
         partitioner,
         optimizer,
-        batch,
+        batch: whole_batch,
         label_concentration: file.label_concentration,
         read_rate: file.read_rate,
         towers,
-        all_reduce: None,
+        all_reduce: others.all_reduce,
         allow_soft_placement: file.allow_soft_placement,
         num_cores: file.num_cores.and_then(NonZeroU32::new),
-        stop: Stop::default(),
+        stop: others.stop,
         sync_replicas,
-        evaluator: EvaluatorSettings::default(),
-        patience: Patience::default(),
-        read_ahead: true,
+        evaluator: others.evaluator,
+        patience: others.patience,
+        read_ahead: others.read_ahead,
     };
     (settings, dataset)
 }

@@ -38,7 +38,7 @@ struct Row {
 }
 
 /// The layers of a file.
-pub(in crate::experiment::scenario) struct LayerTable(Vec<Row>);
+pub(super) struct LayerTable(Vec<Row>);
 
 /// The path of the table. A list is meant as the widths of layers, which have another name.
 pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
@@ -51,18 +51,13 @@ pub(super) fn path<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>
 }
 
 impl LayerTable {
-    /// The table that the section names, beside the scenario's file `origin`; none if it names
-    /// none, or the table has mistakes.
-    pub(in crate::experiment::scenario) fn of(
-        section: &ProgramFile,
-        origin: &str,
-        found: &mut Mistakes,
-    ) -> Option<Self> {
-        let path = section.layers.as_deref()?;
-        let path = Path::new(origin).parent().unwrap_or(Path::new("")).join(path);
+    /// The table that the section names, in `folder`; none if it names none. A table with mistakes
+    /// has no layers.
+    pub(super) fn of(section: &ProgramFile, folder: &Path, found: &mut Mistakes) -> Option<Self> {
+        let path = folder.join(section.layers.as_deref()?);
         let mut mistaken = |why: String| {
             found.note(KEY, format!("{}: {why}", path.display()));
-            None
+            Some(Self(Vec::new()))
         };
         let text = match user_file::read_text(&path) {
             Ok(text) => text,
@@ -78,15 +73,9 @@ impl LayerTable {
         }
     }
 
-    /// The model of `table`, for steps of `batch` samples; `other` where there is none. Measured
-    /// times are those of a device of this rate.
-    pub(in crate::experiment::scenario) fn model(
-        table: Option<Self>,
-        other: Model,
-        batch: usize,
-        rate: FlopsPerSecond,
-    ) -> Model {
-        table.map_or(other, |table| Model::Layers(table.layers(batch, rate)))
+    /// The model, for steps of `batch` samples. Measured times are those of a device of this rate.
+    pub(super) fn model(self, batch: usize, rate: FlopsPerSecond) -> Model {
+        Model::Layers(self.layers(batch, rate))
     }
 
     fn layers(self, batch: usize, rate: FlopsPerSecond) -> Vec<Layer> {
