@@ -1,9 +1,11 @@
-//! Processes of this machine: which one has written a file, and whether it still runs.
+//! Processes of this machine: which one has written a file, whether it still runs, and how many
+//! files this one may open.
 
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 /// The place of a process's state and of the clock tick in which it began, among what Linux says of
@@ -24,6 +26,11 @@ pub(crate) struct Process {
 
 /// Begins a realm where the system does not tell its boot: such realms can't be told apart.
 const NO_BOOT: char = '.';
+
+/// The number of files that this process may have open, sockets among them; none without a limit.
+pub(crate) fn open_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
 
 impl Process {
     /// This process.

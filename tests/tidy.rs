@@ -43,7 +43,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("import", &["tensor", "cluster", "graph", "operations", "optimizer", "runtime"]),
     ("tape", &["runtime", BELOW]),
     ("simulation", &["tape", "runtime", BELOW]),
-    ("live", &["training", "cluster", "units"]),
+    ("live", &["training", "cluster", "process", "units"]),
     ("deployment", &["live", "tape", "training", "checkpoint", "runtime", BELOW]),
     (
         "experiment",

@@ -2,7 +2,7 @@
 //!
 //! The first ranks are the parameter servers, the others the workers, as with TensorFlow's
 //! `SlurmClusterResolver` (jobs by name). Ranks fill the hosts one after the other: SLURM's own
-//! order, unless `srun --distribution` sets another.
+//! order, unless `srun --distribution` sets another, which is refused.
 
 mod host_list;
 #[cfg(test)]
@@ -21,6 +21,11 @@ const TASKS: &str = "SLURM_NTASKS";
 const HOSTS: &str = "SLURM_STEP_NODELIST";
 const TASKS_PER_NODE: &str = "SLURM_STEP_TASKS_PER_NODE";
 const JOB: &str = "SLURM_JOB_ID";
+const HOST: &str = "SLURM_NODEID";
+const PLACE: &str = "SLURM_LOCALID";
+
+/// The ports from which those of jobs are, at most: systems assign others by themselves.
+const PORTS: std::ops::Range<u32> = 10_000..30_000;
 
 /// The values of the variables that `srun` sets; `None` for those that are not set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +41,10 @@ pub struct Slurm {
     pub tasks_per_node: Option<String>,
     /// `SLURM_JOB_ID`: the job's number, from which the ports are derived.
     pub job: Option<String>,
+    /// `SLURM_NODEID`: the number of this process's host.
+    pub host: Option<String>,
+    /// `SLURM_LOCALID`: the number of this process on its host.
+    pub place: Option<String>,
     names: Names,
 }
 
@@ -74,6 +83,8 @@ impl Slurm {
                 "SLURM_TASKS_PER_NODE",
             ),
             job: value(JOB),
+            host: value(HOST),
+            place: value(PLACE),
             names,
         }
     }
@@ -83,12 +94,34 @@ impl Slurm {
         self.rank.is_some()
     }
 
-    /// The first port on each host: the same for all ranks of a job, and different for 2000
-    /// consecutive jobs. Ports start at 10000 and stay below those that systems assign by
-    /// themselves.
-    fn port_base(&self) -> u16 {
-        let job = self.job.as_deref().and_then(parse_index).unwrap_or(0);
-        10_000 + (job % 2000) as u16 * 10
+    /// The first port on each host: the same for all ranks of a job. Of up to 10 ranks a host, 2000
+    /// consecutive jobs have others; of more, as many as there are ports for.
+    fn port_base(&self, per_host: &[u32], problems: &mut Problems) -> u16 {
+        let Some(job) = &self.job else { return PORTS.start as u16 };
+        let job = number(JOB, Some(job), problems).unwrap_or(0);
+        let most = per_host.iter().copied().max().unwrap_or(1).clamp(1, PORTS.len() as u32);
+        let span = most.next_multiple_of(10);
+        (PORTS.start + job % (PORTS.len() as u32 / span) * span) as u16
+    }
+
+    /// Checks that this process is where `rank` is, if each host has as many as `per_host` says and
+    /// ranks fill them one after the other.
+    fn check_place(&self, rank: u32, per_host: &[u32], problems: &mut Problems) {
+        let (mut host, mut place) = (0, rank);
+        while per_host.get(host as usize).is_some_and(|count| place >= *count) {
+            place -= per_host[host as usize];
+            host += 1;
+        }
+        for (name, found, expected) in [(HOST, &self.host, host), (PLACE, &self.place, place)] {
+            let found = found.as_deref().and_then(|found| parse_index(found.trim()));
+            if let Some(found) = found.filter(|found| *found != expected) {
+                let problem = format!(
+                    "is {found}, but {expected} of rank {rank} if ranks fill the hosts one after \
+                     the other: start them with `srun --distribution=block`"
+                );
+                problems.add(name, ConfigProblem::Unfit(problem));
+            }
+        }
     }
 }
 
@@ -121,8 +154,9 @@ impl TaskConfig {
             problems.finish()?;
             unreachable!("a missing variable is a problem");
         };
-        let base = port_base.unwrap_or_else(|| slurm.port_base());
+        let base = port_base.unwrap_or_else(|| slurm.port_base(&per_host, &mut problems));
         check((rank, tasks, ps), &hosts, &per_host, &slurm.names, &mut problems);
+        slurm.check_place(rank, &per_host, &mut problems);
         check_ports(base, &per_host, slurm.names.tasks_per_node, &mut problems);
         problems.finish()?;
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
+use super::error::DeploymentError;
 use crate::clock::{Clock, WallClock};
 use crate::runtime::{is_computing, messages_sent};
 use crate::transport::{Polling, envelopes_delivered};
@@ -37,30 +38,32 @@ struct Poller {
 
 /// Runs `future` and its actors on this thread, which polls for messages for `patience` before it
 /// sleeps; it sleeps at once if that is zero.
-pub(crate) fn block_on<F: Future>(patience: Duration, future: F) -> F::Output {
-    let runtime = || {
-        let mut builder = Builder::new_current_thread();
-        builder.on_thread_park(|| {
-            with_poller(Poller::notes_envelopes);
-        });
-        builder.on_thread_unpark(|| {
-            if let Some(waker) = with_poller(Poller::wakes).flatten() {
-                waker.wake();
-            }
-        });
-        builder
-            .enable_all()
-            .build()
-            .expect("the system has what a runtime needs: it had it a moment ago")
-    };
-    actix_rt::System::with_tokio_rt(runtime).block_on(async move {
+///
+/// # Errors
+/// If the process may open no more files.
+pub(crate) fn block_on<F: Future>(
+    patience: Duration,
+    future: F,
+) -> Result<F::Output, DeploymentError> {
+    let mut builder = Builder::new_current_thread();
+    builder.on_thread_park(|| {
+        with_poller(Poller::notes_envelopes);
+    });
+    builder.on_thread_unpark(|| {
+        if let Some(waker) = with_poller(Poller::wakes).flatten() {
+            waker.wake();
+        }
+    });
+    let runtime = builder.enable_all().build();
+    let runtime = runtime.map_err(DeploymentError::system("wait for messages"))?;
+    Ok(actix_rt::System::with_tokio_rt(|| runtime).block_on(async move {
         let polls = !patience.is_zero();
         POLLER.set(polls.then(|| Poller::new(patience)));
         if polls {
             actix_rt::spawn(busy_poll());
         }
         future.await
-    })
+    }))
 }
 
 impl Poller {

@@ -36,8 +36,13 @@ pub struct Client {
 shown!(Client);
 
 /// Runs `program`, which is no task, with all that it needs of an event loop, on this thread.
-pub fn run_client<T>(program: impl Future<Output = T>) -> T {
-    busy_poll::block_on(Duration::ZERO, program)
+///
+/// # Errors
+/// The program's; if the process may open no more files.
+pub fn run_client<T, E: From<DeploymentError>>(
+    program: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    busy_poll::block_on(Duration::ZERO, program)?
 }
 
 impl Client {

@@ -9,10 +9,14 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::kernels;
+use crate::process::open_files;
 use crate::transport::SocketBuffers;
 
 /// The packet size of an ordinary Ethernet \[bytes\].
 const ETHERNET: u32 = 1500;
+
+/// Fewer open files are too few for a task that writes checkpoints and is looked at.
+const FILES_WANTED: u64 = 256;
 
 /// A finding about a machine: the setting, its value, and advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +47,7 @@ pub fn examine_machine() -> Vec<Finding> {
         vec![buffer("net.core.rmem_max"), buffer("net.core.wmem_max"), granted_buffers()];
     findings.extend(interfaces(Path::new("/sys/class/net")));
     findings.push(offload());
-    findings.extend([cores_found(), threads(), instructions(), clock()]);
+    findings.extend([cores_found(), threads(), open_files_found(), instructions(), clock()]);
     findings
 }
 
@@ -140,6 +144,15 @@ fn cores_found() -> Finding {
     let advice = (cores < 2)
         .then(|| "kernels and the network share one core: expect half the speed".to_owned());
     Finding::new("cores", cores.to_string(), advice)
+}
+
+/// The files that a process may open; each connection of `--metrics` or `--dashboard` is one.
+fn open_files_found() -> Finding {
+    let Some(files) = open_files() else { return Finding::new("open files", "no limit", None) };
+    let advice = (files < FILES_WANTED).then(|| {
+        format!("checkpoints and results may fail to open theirs: ulimit -n {FILES_WANTED}")
+    });
+    Finding::new("open files", files.to_string(), advice)
 }
 
 fn threads() -> Finding {

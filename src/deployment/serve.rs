@@ -25,7 +25,7 @@ pub fn serve(
     stop: StopRequest,
     ready: impl FnOnce(),
 ) -> Result<Result<ExitCode, Error>, DeploymentError> {
-    busy_poll::block_on(member.busy_poll, attend(member, limit, stop, ready))
+    busy_poll::block_on(member.busy_poll, attend(member, limit, stop, ready))?
 }
 
 async fn attend(

@@ -97,7 +97,7 @@ where
     T: 'static,
     F: Future<Output = runtime::Result<T>> + 'static,
 {
-    busy_poll::block_on(member.busy_poll, attend(member, stop, program))
+    busy_poll::block_on(member.busy_poll, attend(member, stop, program))?
 }
 
 async fn attend<T, F>(

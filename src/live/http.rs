@@ -25,10 +25,14 @@ use tokio::runtime;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
+use crate::process::open_files;
+
 use body::Body;
 
-/// The greatest number of connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 64;
+/// The greatest number of connections at a time, and the part of the files that the process may
+/// open that they are; others wait to be accepted. The training needs files, too.
+const CONNECTIONS: u64 = 64;
+const SHARE_OF_FILES: u64 = 4;
 /// How many of them may be streams of events.
 const STREAMS: usize = 16;
 /// The greatest number of header lines of a request, and the greatest length of its head \[bytes\].
@@ -160,7 +164,8 @@ async fn listen(listener: StdTcpListener, shared: Shared, stopped: oneshot::Rece
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let most = open_files().map_or(CONNECTIONS, |files| files / SHARE_OF_FILES);
+    let slots = Arc::new(Semaphore::new(most.clamp(1, CONNECTIONS) as usize));
     loop {
         let slot = Arc::clone(&slots).acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {

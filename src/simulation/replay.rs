@@ -142,7 +142,9 @@ impl Replay {
         }
         let Some(entry) = self.tapes.lives(task)[player.life].entries.get(player.next) else {
             player.is_dead = true;
-            return Played::Die { restarts: player.life + 1 < lives };
+            let restarts = player.life + 1 < lives;
+            self.lose_what_waits_of(task);
+            return Played::Die { restarts };
         };
         player.next += 1;
         match &entry.event {
@@ -150,19 +152,21 @@ impl Replay {
                 let from = *from as usize;
                 Played::Deliver { from, messages: player.take(from, messages) }
             }
-            Event::Lost { peer, loss } => {
-                let (peer, loss) = (*peer as usize, *loss);
-                let Player { life, is_dead, .. } = self.players[peer];
-                let is_of_dead = |one: &Waiting| one.life < life || one.life == life && is_dead;
-                let is_lost = |one: &Waiting| one.from == peer && is_of_dead(one);
-                self.players[task].waiting.retain(|one| !is_lost(one));
-                Played::Lose { peer, loss }
-            }
+            Event::Lost { peer, loss } => Played::Lose { peer: *peer as usize, loss: *loss },
             Event::Computed { device } => {
                 *player.computing.entry(*device).or_default() -= 1;
                 Played::Finish { device: *device as usize }
             }
             Event::Ended { .. } => unreachable!("it is the last entry, and nothing is due with it"),
+        }
+    }
+
+    /// `task` has died: what it has sent and others have on no tape is lost with it. What they have
+    /// there, they have received before.
+    fn lose_what_waits_of(&mut self, task: usize) {
+        for other in 0..self.players.len() {
+            self.players[other].waiting.retain(|one| one.from != task);
+            self.look(other);
         }
     }
 

@@ -1,10 +1,13 @@
 //! The weights at the end of a training, and their digest: two trainings with equal digests have
 //! learnt the same.
 
+use std::collections::BTreeMap;
+
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::checkpoint::SavedVariable;
 use crate::graph::{Graph, GraphError, Replica, Target, Variable};
+use crate::optimizer::LocalSgd;
 use crate::runtime::Result;
 use crate::tensor::Tensor;
 
@@ -35,13 +38,18 @@ pub(super) fn last_updates(graph: &Graph) -> std::result::Result<Vec<Target>, Gr
 pub(super) struct Weights(Vec<(Variable, Tensor)>);
 
 impl Weights {
-    /// Reads those of `session`. None if only shapes are computed.
+    /// Reads those of `session`: the centers of copies, since a copy has gone through compression.
+    /// None if only shapes are computed.
     pub(super) async fn read(session: &Session) -> Result<Option<Self>> {
-        let mut variables = session.graph().trainable_variables();
+        let graph = session.graph();
+        let mut variables = graph.trainable_variables();
         variables.sort_by_cached_key(place);
+        let centers: BTreeMap<String, Variable> =
+            graph.variables().into_iter().map(|variable| (variable.name(), variable)).collect();
         let mut run = session.run();
         for variable in &variables {
-            run = run.fetch(&variable.read());
+            let center = centers.get(&LocalSgd::center_of(&variable.name()));
+            run = run.fetch(&center.unwrap_or(variable).read());
         }
         let fetched = run.await?;
         let values = (0..variables.len()).map(|index| fetched[index].clone());

@@ -9,6 +9,7 @@ mod identity;
 mod validity;
 
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,12 +48,12 @@ pub struct Authority {
 #[non_exhaustive]
 pub enum CertificateError {
     /// A file can't be read.
-    #[error("can't read {path}: {source}; {}", maker(.path))]
+    #[error("can't read {path}: {source}; {}", way_to_read(.path, .source))]
     Read {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file can't be written.
     #[error("can't write {path}: {source}")]
@@ -60,7 +61,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The folder has an authority already.
     #[error(
@@ -69,7 +70,7 @@ pub enum CertificateError {
     )]
     Exists(PathBuf),
     /// A file is not the certificate or key that it should be.
-    #[error("{path} is not a {what} in PEM: {reason}; issue it anew")]
+    #[error("{path} is not a {what} in PEM: {reason}; {}", renewer(.path))]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -214,11 +215,39 @@ impl fmt::Debug for Authority {
     }
 }
 
+/// The task whose `JOB-N.pem` or key `path` is; none if it is the authority's.
+fn owner(path: &Path) -> Option<TaskName> {
+    let (job, index) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+    format!("{job}:{index}").parse().ok()
+}
+
+/// What to do about the file at `path`, which the system does not give.
+fn way_to_read(path: &Path, error: &io::Error) -> String {
+    let is_half = || ["pem", "key"].iter().any(|kind| path.with_extension(kind).exists());
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "run the task as the owner of the file, or make its user the owner (`chown`)".to_owned()
+        }
+        io::ErrorKind::NotFound if is_half() => renewer(path),
+        _ => maker(path),
+    }
+}
+
+/// Names the command that makes a file anew that is damaged, or one of two.
+fn renewer(path: &Path) -> String {
+    match owner(path) {
+        Some(task) => format!("`trainyard certs renew DIR --task {task}` makes both files anew"),
+        None => {
+            "copy it from where the authority was made; `trainyard certs new DIR` makes another \
+                 in an empty folder, for all tasks"
+                .to_owned()
+        }
+    }
+}
+
 /// Names the command that makes the file at `path`: `JOB-N.pem`, its key, or the authority's.
 fn maker(path: &Path) -> String {
-    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let named = stem.rsplit_once('-').map(|(job, index)| format!("{job}:{index}"));
-    match named.and_then(|name| name.parse::<TaskName>().ok()) {
+    match owner(path) {
         Some(task) => format!(
             "`trainyard certs issue DIR --task {task}` makes it, of the authority that `certs new \
              DIR` makes"

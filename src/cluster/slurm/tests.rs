@@ -12,6 +12,8 @@ fn slurm(rank: u32, tasks: u32, hosts: &str, per_node: &str) -> Slurm {
         hosts: Some(hosts.to_owned()),
         tasks_per_node: Some(per_node.to_owned()).filter(|text| !text.is_empty()),
         job: Some("2003".to_owned()),
+        host: None,
+        place: None,
         names: Names::default(),
     }
 }
@@ -155,4 +157,40 @@ proptest! {
             prop_assert!(!tasks.is_empty());
         }
     }
+}
+
+#[test]
+fn ranks_that_are_not_in_block_order_are_refused_with_the_option_that_puts_them_so() {
+    let at = |rank, host: &str, place: &str| {
+        let slurm = Slurm {
+            host: Some(host.to_owned()),
+            place: Some(place.to_owned()),
+            ..slurm(rank, 4, "n[1-2]", "2(x2)")
+        };
+        RunConfig::from_slurm(&slurm, 1, None).map(drop).map_err(|found| found.to_string())
+    };
+    for (rank, host, place) in [(0, "0", "0"), (1, "0", "1"), (2, "1", "0"), (3, "1", "1")] {
+        assert_eq!(at(rank, host, place), Ok(()), "block order");
+    }
+    let cyclic = at(2, "0", "1").unwrap_err();
+    assert!(cyclic.contains("SLURM_NODEID: is 0, but 1 of rank 2"), "{cyclic}");
+    assert!(cyclic.contains("`srun --distribution=block`"), "{cyclic}");
+}
+
+#[test]
+fn consecutive_jobs_on_one_host_have_ports_of_their_own_however_many_ranks_it_has() {
+    let ports = |job: u32, ranks: u32| {
+        let per_host = ranks.to_string();
+        let slurm = Slurm { job: Some(job.to_string()), ..slurm(0, ranks, "n1", &per_host) };
+        let config = RunConfig::from_slurm(&slurm, 1, None).unwrap();
+        let spec = config.cluster_spec();
+        let address = |task| spec.task_address(&task).unwrap().to_owned();
+        spec.tasks().map(address).collect::<Vec<_>>()
+    };
+    for ranks in [3, 12, 64] {
+        let (one, next) = (ports(77, ranks), ports(78, ranks));
+        assert!(one.iter().all(|port| !next.contains(port)), "{one:?} {next:?}");
+    }
+    let wrong = Slurm { job: Some("x7".to_owned()), ..slurm(0, 3, "n1", "3") };
+    assert!(mistakes(&wrong, 1).contains("SLURM_JOB_ID"), "{}", mistakes(&wrong, 1));
 }

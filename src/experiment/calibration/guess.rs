@@ -60,7 +60,7 @@ pub(super) fn machine() -> Result<Machine, DeploymentError> {
         polling: POLLING,
         crowded: CROWDED,
         operation: OPERATION,
-        hand_over: hand_over(),
+        hand_over: hand_over()?,
         lanes: lanes()?,
         latency,
         bandwidth,
@@ -90,7 +90,7 @@ fn lanes() -> Result<Option<(NonZeroU32, f64)>, DeploymentError> {
 }
 
 /// The median time from giving nothing to another thread to hearing that it is done \[s\].
-fn hand_over() -> f64 {
+fn hand_over() -> Result<f64, DeploymentError> {
     let mut times = block_on(Duration::ZERO, async {
         let (clock, mut times) = (WallClock::new(), Vec::with_capacity(HAND_OVERS));
         for _ in 0..HAND_OVERS {
@@ -104,8 +104,8 @@ fn hand_over() -> f64 {
             }
         }
         times
-    });
-    median(&mut times).unwrap_or(10e-6).max(1e-6)
+    })?;
+    Ok(median(&mut times).unwrap_or(10e-6).max(1e-6))
 }
 
 /// The mean rate of arithmetic of one thread, of products of several sizes \[flop/s\].

@@ -246,7 +246,7 @@ where
     T: Send + 'static,
     F: Future<Output = Result<T, DeploymentError>>,
 {
-    let run = move || block_on(patience, program());
+    let run = move || block_on(patience, program())?;
     let named = thread::Builder::new().name(name.to_owned());
     named.spawn(run).map_err(DeploymentError::system("start a thread"))
 }

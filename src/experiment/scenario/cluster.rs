@@ -76,7 +76,21 @@ fn cluster(
         }
         cluster.insert(job, tasks);
     }
+    check_chief(&cluster, found);
     cluster
+}
+
+/// Checks that there is at most one chief, under one of its two names.
+fn check_chief(cluster: &BTreeMap<String, Tasks>, found: &mut Mistakes) {
+    let count = |job: &str| cluster.get(job).map_or(0, Tasks::count);
+    for job in ["chief", "master"] {
+        found.unless(count(job) <= 1, format!("cluster.{job}"), || {
+            format!("there can be one {job}, not {}; make the others workers", count(job))
+        });
+    }
+    found.unless(count("chief") == 0 || count("master") == 0, "cluster.master", || {
+        "`chief` and `master` are two names of one job; keep `chief`".to_owned()
+    });
 }
 
 /// What is said of a job `ps` without tasks in a training by all-reduce.

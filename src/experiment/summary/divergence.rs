@@ -1,5 +1,7 @@
 //! The last loss of a training, and the step from which on it is not finite.
 
+use std::collections::BTreeMap;
+
 use crate::training::Recording;
 
 /// The loss that was measured last. A program that measures nothing has diverged if the last loss
@@ -12,8 +14,8 @@ pub(super) fn final_loss(recording: &Recording) -> Option<f64> {
     steps.filter_map(|step| step.loss).last().filter(|loss| !loss.is_finite()).map(f64::from)
 }
 
-/// The least global step of the looks and worker steps from which on all losses are not finite, as
-/// far as they are known and no return to a checkpoint has undone them; none if the last is finite.
+/// The least global step of the looks and worker steps from which on losses are not finite, as far
+/// as they are known and no return to a checkpoint has undone them; none if the last is finite.
 pub(super) fn since(recording: &Recording) -> Option<u64> {
     let looks = recording.evaluations.iter().filter(|look| !recording.has_undone_look(look));
     let looks = last_stretch(looks.map(|look| (look.global_step, look.loss)));
@@ -22,12 +24,15 @@ pub(super) fn since(recording: &Recording) -> Option<u64> {
     looks.into_iter().chain(last_stretch(steps)).min()
 }
 
-/// The first step of the stretch at the end of `losses` that has no finite one.
+/// The first step of the stretch at the end of `losses` in which each step has one that is not
+/// finite: the workers of a round end it in any order.
 fn last_stretch(losses: impl Iterator<Item = (u64, f32)>) -> Option<u64> {
-    losses.fold(None, |first, (step, loss)| match loss.is_finite() {
-        true => None,
-        false => first.or(Some(step)),
-    })
+    let mut finite: BTreeMap<u64, bool> = BTreeMap::new();
+    for (step, loss) in losses {
+        *finite.entry(step).or_insert(true) &= loss.is_finite();
+    }
+    let stretch = finite.into_iter().rev().take_while(|(_, is_finite)| !is_finite);
+    stretch.last().map(|(step, _)| step)
 }
 
 #[cfg(test)]
@@ -43,6 +48,9 @@ mod tests {
         let of = |losses: &[f32]| last_stretch((1..).zip(losses.iter().copied()));
         assert_eq!(of(&[1.0, f32::NAN, 1.0, f32::INFINITY, f32::NAN]), Some(4));
         assert_eq!((of(&[f32::NAN, 1.0]), of(&[])), (None, None));
+        let round = [(1, 1.0), (2, f32::NAN), (2, 1.0), (3, f32::NAN)];
+        assert_eq!(last_stretch(round.into_iter()), Some(2), "in whatever order workers end");
+        assert_eq!(last_stretch(round.into_iter().rev()), Some(2));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use super::Trial;
 use crate::models::Model;
-use crate::optimizer::Optimizer;
+use crate::optimizer::{LearningRate, Optimizer};
 use crate::training::{Looks, Settings, Stop};
 
 /// A longer value is cut, and ends with a checksum of the whole.
@@ -61,7 +61,7 @@ impl Trial {
             ("program.batch", batch.to_string()),
             ("program.model", model),
             ("program.optimizer.rule", short(rule)),
-            ("program.optimizer.learning_rate", short(learning_rate)),
+            ("program.optimizer.learning_rate", rate(learning_rate)),
             ("program.towers", towers.to_string()),
         ];
         let maybe = [
@@ -85,6 +85,11 @@ impl Trial {
             .map(|(key, value)| (key.to_owned(), value))
             .collect()
     }
+}
+
+/// The learning rate, as a scenario has it where it is constant.
+fn rate(rate: &LearningRate) -> String {
+    rate.constant().map_or_else(|| short(rate), |rate| rate.to_string())
 }
 
 fn short(value: &impl Debug) -> String {

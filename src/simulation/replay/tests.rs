@@ -174,29 +174,36 @@ fn kernels_end_when_the_tape_has_their_end() {
 }
 
 #[test]
-fn a_life_ends_after_its_tape_and_what_it_has_sent_is_lost_with_it() {
-    let tasks = (0..2).map(|index| TaskName::new("worker", index)).collect();
-    let dead = Life { began: Time::ZERO, entries: Vec::new(), died: Some(Time(5)) };
-    let again = Life { began: Time(8), entries: vec![ended(40)], died: None };
-    let entries = vec![lost(10, B), received(20, B, vec![leave_name(1)]), ended(30)];
-    let observer = Life { began: Time::ZERO, entries, died: None };
-    let mut replay = Replay::new(&Tapes::of(tasks, vec![vec![observer], vec![dead, again]]));
-    let mut play = |sends: bool| {
-        if sends {
-            replay.send(B, A, vec![leave(1)]);
+fn a_life_ends_after_its_tape_and_what_it_has_sent_is_lost_with_it_whoever_notices() {
+    for notices in [true, false] {
+        let tasks = (0..2).map(|index| TaskName::new("worker", index)).collect();
+        let dead = Life { began: Time::ZERO, entries: Vec::new(), died: Some(Time(5)) };
+        let again = Life { began: Time(8), entries: vec![ended(40)], died: None };
+        let mut entries = vec![received(20, B, vec![leave_name(1)]), ended(30)];
+        if notices {
+            entries.insert(0, lost(10, B));
         }
-        let at = replay.next_event(Time::ZERO)?;
-        Some((at.0, format!("{:?}", replay.advance(at)?)))
-    };
-    let mut played = vec![play(false), play(false)];
-    played.extend([true, false, false].map(&mut play));
-    let kinds: Vec<(u64, bool)> = played
-        .into_iter()
-        .map(|one| one.map(|(at, words)| (at, words.contains("Start"))).unwrap())
-        .collect();
-    // Two begin, one dies and begins again, the other loses it.
-    assert_eq!(kinds, [(0, true), (0, true), (5, false), (8, true), (10, false)]);
-    assert_eq!(play(false), None, "what the first life has sent is lost");
-    let (at, words) = play(true).unwrap();
-    assert!(at == 20 && words.contains("Leave"), "{words}");
+        let observer = Life { began: Time::ZERO, entries, died: None };
+        let mut replay = Replay::new(&Tapes::of(tasks, vec![vec![observer], vec![dead, again]]));
+        let mut play = |sends: bool| {
+            if sends {
+                replay.send(B, A, vec![leave(1)]);
+            }
+            let at = replay.next_event(Time::ZERO)?;
+            Some((at.0, format!("{:?}", replay.advance(at)?)))
+        };
+        let mut played = vec![play(false), play(false)];
+        played.extend([true, false].map(&mut play));
+        played.extend(notices.then(|| play(false)));
+        let kinds: Vec<(u64, bool)> = played
+            .into_iter()
+            .map(|one| one.map(|(at, words)| (at, words.contains("Start"))).unwrap())
+            .collect();
+        // Two begin, one dies and begins again, the other loses it if it has met it.
+        let expected = [(0, true), (0, true), (5, false), (8, true), (10, false)];
+        assert_eq!(kinds, expected[..kinds.len()]);
+        assert_eq!(play(false), None, "what the first life has sent is lost");
+        let (at, words) = play(true).unwrap();
+        assert!(at == 20 && words.contains("Leave"), "{words}");
+    }
 }

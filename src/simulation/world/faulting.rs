@@ -134,11 +134,11 @@ impl World {
     }
 
     /// Why messages of `from` to `to` wait, if they do: the two have no connection, and nothing
-    /// gets through.
+    /// gets through, or nobody is there.
     pub(in crate::simulation) fn obstacle(&self, from: usize, to: usize) -> Option<Obstacle> {
         let stamp = self.connections.stamp(from, to);
-        let waits = !self.connections.has_one_to_lose(from, to)
-            && self.connections.must_wait(from, to, stamp);
+        let has_none = !self.connections.is_up(to) || !self.connections.has_one_to_lose(from, to);
+        let waits = has_none && self.connections.must_wait(from, to, stamp);
         let why = || "it has not answered yet".to_owned();
         (waits && self.replay.is_none()).then(|| Obstacle { why: why(), refused: None })
     }

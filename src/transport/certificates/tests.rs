@@ -76,6 +76,13 @@ fn mistakes_name_the_file_and_what_to_do() {
     std::fs::write(folder.join("ps-0.key"), "garbage").unwrap();
     let damaged = Identity::load(&folder, &task).unwrap_err().to_string();
     assert!(damaged.contains("ps-0.key") && damaged.contains("private key"), "{damaged}");
+    assert!(damaged.contains("`trainyard certs renew DIR --task ps:0`"), "{damaged}");
+    std::fs::remove_file(folder.join("ps-0.key")).unwrap();
+    let half = Identity::load(&folder, &task).unwrap_err().to_string();
+    assert!(half.contains("`trainyard certs renew DIR --task ps:0`"), "{half}");
+    std::fs::remove_file(folder.join("ps-0.pem")).unwrap();
+    let none = Identity::load(&folder, &task).unwrap_err().to_string();
+    assert!(none.contains("`trainyard certs issue DIR --task ps:0`"), "{none}");
     std::fs::write(folder.join("authority.key"), KeyPair::generate().unwrap().serialize_pem())
         .unwrap();
     let foreign = Authority::load(&folder).unwrap_err().to_string();
