@@ -77,7 +77,9 @@ impl OpDef for Broadcast {
                 Ok(vec![None, of.for_input(1, by_a)?, of.for_input(2, by_b)?])
             }
             Self::AddN => (0..of.inputs()).map(|i| of.for_input(i, || Ok(dy.clone()))).collect(),
-            Self::SumToLike => Err(of.no_gradient()),
+            Self::SumToLike => {
+                Ok(vec![of.for_input(0, || of.input(0).zeros_like().add(&dy))?, None])
+            }
         }
     }
 

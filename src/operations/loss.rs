@@ -103,6 +103,21 @@ impl OpDef for LossFunction {
                 vec![of.for_input(0, by_logits)?, of.for_input(1, by_labels)?]
             }
             Self::L2Loss => vec![Some(of.input(0).mul(&dy)?)],
+            Self::SoftmaxGrad => {
+                let (first, y) = (of.input(0), of.input(1));
+                let by_y = || {
+                    let [own, other] = [&first, &dy].map(|by| (by * &y).sum_keep_dims(&[-1]));
+                    Ok(&dy * (&first - own?) - &first * other?)
+                };
+                let by_first = of.for_input(0, || dy.with(&[&y], Self::SoftmaxGrad))?;
+                vec![by_first, of.for_input(1, by_y)?]
+            }
+            Self::LogSoftmaxGrad => {
+                let (first, softmax) = (of.input(0), of.input(1).exp());
+                let by_first = || Ok(&dy - (&dy * &softmax).sum_keep_dims(&[-1])?);
+                let by_y = || Ok(-(&dy * &softmax * first.sum_keep_dims(&[-1])?));
+                vec![of.for_input(0, by_first)?, of.for_input(1, by_y)?]
+            }
             _ => return Err(of.no_gradient()),
         })
     }

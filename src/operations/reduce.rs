@@ -159,12 +159,21 @@ impl OpDef for ReduceGrad {
         outputs.ok_or_else(|| GraphProblem::needs(needs, inputs))
     }
 
-    /// The gradient of a sum or a mean does not depend on `x`, since these are linear.
+    /// The gradient of a sum or a mean does not depend on `x`, since these are linear; that of the
+    /// greatest and the least element only by which it is.
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let dy = of.only_arrived()?;
         match self.0.reduction {
             Reduction::Sum | Reduction::Mean => {
                 Ok(vec![of.for_input(0, || dy.with(&[], self.0))?, None])
+            }
+            Reduction::Max | Reduction::Min => {
+                let shares = || {
+                    let ones = of.input(0).zeros_like() + 1.0;
+                    ones.with(&[&of.input(1), &of.input(2)], *self)
+                };
+                let sum = Reduce { reduction: Reduction::Sum, ..self.0 };
+                Ok(vec![of.for_input(0, || dy.mul(&shares()?)?.with(&[], sum))?, None, None])
             }
             _ => Err(of.no_gradient()),
         }

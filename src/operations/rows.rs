@@ -61,6 +61,7 @@ impl OpDef for Rows {
     fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
         let dy = of.only_arrived()?;
         match self {
+            Self::BiasAddGrad => Ok(vec![Some(of.input(0).zeros_like().bias_add(&dy)?)]),
             Self::BiasAdd => Ok(vec![
                 of.for_input(0, || Ok(dy.clone()))?,
                 of.for_input(1, || dy.with(&[], Self::BiasAddGrad))?,
@@ -74,7 +75,6 @@ impl OpDef for Rows {
                     of.for_input(1, || dy.with(&[&x], Binary::Mul)?.with(&[], sums))?,
                 ])
             }
-            Self::BiasAddGrad => Err(of.no_gradient()),
         }
     }
 

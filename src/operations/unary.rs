@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod build;
+mod second;
 
 use super::chain::elementwise;
 use super::types::{matching, number, outputs, real};
@@ -280,6 +281,16 @@ impl OpDef for UnaryGrad {
         };
         let result = result.map(|(dtype, shape)| TensorType::new(dtype, shape));
         outputs(result, "two f32 or two f64 of one shape", inputs)
+    }
+
+    fn gradient(&self, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, GraphError> {
+        let (arrived, dy, seen) = (of.only_arrived()?, of.input(0), of.input(1));
+        let by_dy = of.for_input(0, || arrived.with(&[&seen], *self))?;
+        if !of.wants(1) {
+            return Ok(vec![by_dy, None]);
+        }
+        let by_seen = second::by_seen(self.0, &(arrived * dy), &seen)?;
+        Ok(vec![by_dy, by_seen.ok_or_else(|| of.no_gradient())?])
     }
 
     fn cost(&self, inputs: &[Known], outputs: &[Known]) -> Cost {

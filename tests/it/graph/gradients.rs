@@ -3,6 +3,7 @@
 
 mod elementwise;
 mod moves;
+mod second;
 mod windows;
 
 use std::cell::Cell;
