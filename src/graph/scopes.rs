@@ -182,6 +182,21 @@ impl Graph {
         built
     }
 
+    /// Builds what sessions run by itself, such as first values, as if no control dependencies were
+    /// around.
+    ///
+    /// # Errors
+    /// The errors of `build`.
+    pub(crate) fn without_control_dependencies<T>(
+        &self,
+        build: impl FnOnce(&Self) -> Result<T, GraphError>,
+    ) -> Result<T, GraphError> {
+        let around = std::mem::take(&mut self.state().controls);
+        let built = build(self);
+        self.state().controls = around;
+        built
+    }
+
     /// Builds variables in the namespace `container`, which a session's reset clears as one.
     ///
     /// # Errors

@@ -217,18 +217,18 @@ impl OuterOptimizer {
         if let Some(shared) = variables.iter().find(|variable| !variable.spec().is_local) {
             return Err(GraphError::new("LocalSgd", GraphProblem::NotLocal(shared.name())));
         }
-        let local_step =
-            graph.local_variable(LocalSgd::LOCAL_STEP, &self.first_step(global_step, &parts)?)?;
+        let local_step = graph.without_control_dependencies(|g| {
+            g.local_variable(LocalSgd::LOCAL_STEP, &self.first_step(global_step, &parts)?)
+        })?;
         let step = apply_gradients_by(&parts, &local_step)?;
-        let mut copies = Vec::with_capacity(variables.len());
-        for own in variables {
-            copies.push(OwnCopy::new(own, self.exchange)?);
-        }
+        let copies: Vec<OwnCopy> = graph.without_control_dependencies(|_| {
+            variables.into_iter().map(|own| OwnCopy::new(own, self.exchange)).collect()
+        })?;
         let mut sent = Vec::with_capacity(copies.len());
         for copy in &copies {
             sent.push((copy.center.clone(), copy.sent_after(&step)?));
         }
-        let last = self.last_read(global_step, &copies)?;
+        let last = graph.without_control_dependencies(|_| self.last_read(global_step, &copies))?;
         let read = self.read_of_global_step(global_step, &step, last.as_ref())?;
         let versions = last.as_ref().map(LastRead::read_versions).unwrap_or_default();
         let read = When { global_step: &read, versions: &versions };
@@ -246,7 +246,7 @@ impl OuterOptimizer {
         Ok(LocalTrainOp {
             step,
             round: TrainOp { whole, ..round },
-            begin_again: begin_again(graph)?,
+            begin_again: graph.without_control_dependencies(begin_again)?,
             every: self.every,
         })
     }

@@ -5,6 +5,7 @@ mod backups;
 mod cancelling;
 mod compared;
 mod compression;
+mod control_dependencies;
 mod elastic_averaging;
 mod fences;
 mod local_sgd;
