@@ -49,7 +49,7 @@
 //! | [`docs::scenarios`] | what can be modelled, all modes, and what a report says |
 //! | [`docs::deploying`] | tasks, certificates, checkpoints, and what happens when tasks fail |
 //! | [`docs::coming_from_tensorflow`] | TensorFlow's trainer beside ours, name by name |
-//! | [`docs::extending`] | operations, update rules and modes of your own |
+//! | [`docs::extending`] | operations and update rules of your own; modes, for the library |
 //! | [`docs::architecture`] | a map of the code, and the life of a step through it |
 //! | [`docs::guarantees`] | what can be relied on, and where that ends |
 //! | [`docs::glossary`] | the words |

@@ -93,8 +93,9 @@ fn checked(definition: &dyn OpDef, inputs: &[&Tensor]) -> Result<Outputs, Kernel
     if outputs.len() == inferred.len() && outputs.iter().zip(&inferred).all(fits) {
         return Ok(outputs);
     }
-    let list = |types: &[TensorType]| {
-        types.iter().map(|of| of.to_string()).collect::<Vec<_>>().join(" and ")
+    let list = |types: &[TensorType]| match types {
+        [] => "nothing".to_owned(),
+        types => types.iter().map(|of| of.to_string()).collect::<Vec<_>>().join(" and "),
     };
     let computed: Vec<TensorType> = outputs.iter().map(type_of).collect();
     Err(KernelError::Contradiction {

@@ -336,6 +336,9 @@ enum Rate {
 impl Rate {
     #[track_caller]
     fn of(rate: &LearningRate, global_step: &Variable) -> Result<Self, GraphError> {
+        if let Some(problem) = rate.problem() {
+            return Err(GraphError::new("learning_rate", GraphProblem::Schedule(problem)));
+        }
         if let Some(rate) = rate.constant() {
             return Ok(Self::Constant(rate));
         }

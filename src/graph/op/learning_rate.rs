@@ -114,6 +114,16 @@ impl LearningRate {
     /// The mistake in the schedule, if there is one.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         match &self.schedule {
+            Schedule::Constant(rate)
+            | Schedule::ExponentialDecay { initial: rate, .. }
+            | Schedule::NaturalExpDecay { initial: rate, .. }
+            | Schedule::InverseTimeDecay { initial: rate, .. }
+            | Schedule::PolynomialDecay { initial: rate, .. }
+            | Schedule::CosineDecay { initial: rate, .. }
+                if !rate.is_finite() =>
+            {
+                Some("a rate must be finite")
+            }
             Schedule::ExponentialDecay { decay_steps: 0, .. }
             | Schedule::NaturalExpDecay { decay_steps: 0, .. }
             | Schedule::InverseTimeDecay { decay_steps: 0, .. }

@@ -117,4 +117,6 @@ fn a_schedule_that_makes_no_sense_is_refused_when_the_graph_is_built() {
     );
     let turned = refuse(Schedule::PiecewiseConstant { until: vec![(5, 0.1), (5, 0.2)], last: 0.3 });
     assert!(turned.contains("must ascend"), "{turned}");
+    let endless = refuse(Schedule::Constant(f32::INFINITY));
+    assert!(endless.contains("must be finite"), "{endless}");
 }
