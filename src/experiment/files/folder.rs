@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::report::events;
@@ -13,6 +13,9 @@ pub(super) const WHOLE: [&str; 2] = ["report.html", "result.json"];
 
 /// The files of rows, which are appended to.
 pub(super) const ROWS: [&str; 2] = ["steps.csv", "evaluations.csv"];
+
+/// What is written before the runs begin, and is gone at once, to see that there is room [bytes].
+const TRIAL: usize = 64 << 10;
 
 /// A folder that takes the report of this process and no other. What is in it is as it was.
 pub(crate) struct ReportFolder {
@@ -27,11 +30,12 @@ impl ReportFolder {
     /// The folder `directory`, which is made if it is missing.
     ///
     /// # Errors
-    /// If it can't be made or written to, or another report is being written there.
+    /// If it can't be made or written to, its disk is full, or another report is being written there.
     pub(crate) fn lock(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;
         let steps = locked(&directory.join(ROWS[0]))?;
+        tempfile::tempfile_in(&directory)?.write_all(&[0; TRIAL])?;
         Ok(Self { directory, steps, is_used: false })
     }
 
