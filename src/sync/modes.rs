@@ -1,9 +1,10 @@
 //! The table of modes: how the workers of a training can be coordinated.
 //!
 //! A mode is one file here and one line in the table. The file has a struct of the mode's
-//! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`, as
-//! a report shows it; and [`Protocol`], which has everything else, and a default for each decision
-//! (`Averaging` implements it for modes whose workers average copies of their own).
+//! parameters, as a scenario has them; `NAME` and `EXAMPLE`, as they are typed there; `Display`,
+//! which names runs, and so tells any two values of the mode apart; and [`Protocol`], which has
+//! everything else, and a default for each decision (`Averaging` implements it for modes whose
+//! workers average copies of their own).
 //! `elastic_averaging` is a good file to begin from. The mode's decisions at the task of the global
 //! step are its [`Policy`]:
 //! by default `Free` (each step counts by itself), or `Rounds` (made of votes) if the mode has a
@@ -238,7 +239,49 @@ impl fmt::Display for Mode {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_mode_that_differs_in_any_parameter_has_another_name() {
+        for mode in examples() {
+            let whole = serde_json::to_value(mode).unwrap();
+            let Some((variant, parameters)) = whole.as_object().and_then(|it| it.iter().next())
+            else {
+                continue; // it has no parameters
+            };
+            for (parameter, value) in parameters.as_object().unwrap() {
+                let other = match value.as_f64() {
+                    Some(number) if value.is_f64() => json!(number / 2.0),
+                    Some(number) => json!(number as u32 + 1),
+                    None => json!(value != &json!(true)),
+                };
+                let mut changed = whole.clone();
+                changed[variant][parameter] = other;
+                let changed: Mode = serde_json::from_value(changed).unwrap();
+                assert_ne!(changed, mode, "{parameter}");
+                assert_ne!(changed.to_string(), mode.to_string(), "{changed:?}");
+            }
+        }
+    }
+
+    /// The modes of [`Mode::EXAMPLES`].
+    fn examples() -> Vec<Mode> {
+        let typed = format!("all = [{}]", Mode::EXAMPLES.join(", "));
+        let typed: toml::Table = toml::from_str(&typed).unwrap();
+        let parse = |typed: &toml::Value| {
+            let (name, parameters) = match typed {
+                toml::Value::String(name) => (name, &toml::Table::new()),
+                typed => {
+                    let (name, parameters) = typed.as_table().unwrap().iter().next().unwrap();
+                    (name, parameters.as_table().unwrap())
+                }
+            };
+            Mode::parse(name, parameters.clone()).unwrap().unwrap()
+        };
+        typed["all"].as_array().unwrap().iter().map(parse).collect()
+    }
 
     #[test]
     fn each_gradient_is_a_global_step_where_updates_make_up_for_staleness() {

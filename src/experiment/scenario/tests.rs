@@ -275,10 +275,11 @@ fn workers_that_train_copies_of_their_own_say_how_often_they_average_them() {
         outer_learning_rate,
         outer_momentum,
     };
+    let outer = "DiLoCo, every 4, outer learning rate 0.5, outer momentum 0.8";
     let expected = [
         ("local SGD, every 8", Mode::LocalSgd { every: 8, backups: 0 }),
         ("DiLoCo, every 16, sync, 1 backup", diloco(16, 1, 0.7, 0.9)),
-        ("DiLoCo, every 4", diloco(4, 0, 0.5, 0.8)),
+        (outer, diloco(4, 0, 0.5, 0.8)),
     ];
     let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.mode)).collect();
     assert_eq!(found, expected);

@@ -56,7 +56,7 @@ impl Trial {
         let steps = steps.filter(|_| samples.is_none() && epochs.is_none());
         let always = [
             ("seed", self.cluster.seed.to_string()),
-            ("mode", self.mode.to_string()),
+            ("mode", format!("{:?}", self.mode)),
             ("compression", short(&self.cluster.encoding)),
             ("program.batch", batch.to_string()),
             ("program.model", model),
@@ -129,11 +129,28 @@ mod tests {
             ("stop.evaluate_every", "7"),
             ("program.optimizer.learning_rate", "0.3"),
             ("run.0.mode", "'async'"),
+            ("run.0.mode", "{ sync = { backups = 1 } }"),
         ] {
             let other = shared(&[(path, value)]);
             let differ =
                 plain.keys().chain(other.keys()).find(|key| plain.get(*key) != other.get(*key));
             assert_eq!(differ.map(String::as_str), Some(path.trim_start_matches("run.0.")));
+        }
+    }
+
+    #[test]
+    fn the_mode_is_shared_with_all_its_parameters_and_is_shown_whole() {
+        let shared = |momentum: &str| {
+            let text = format!(
+                "[cluster]\nps = 1\nworker = 2\n[[run]]\nname = 'a'\n\
+                 mode = {{ diloco = {{ every = 16, outer_momentum = {momentum} }} }}\n"
+            );
+            let mut trials = Experiment::parse(text).unwrap().trials().unwrap();
+            trials.remove(0).shared_settings().remove("mode").unwrap()
+        };
+        for momentum in ["0.9", "0.1234567"] {
+            let mode = shared(momentum);
+            assert!(mode.ends_with(&format!("outer_momentum: {momentum} }}")), "{mode}");
         }
     }
 

@@ -75,7 +75,17 @@ impl Averaging for DiLoCo {
 
 impl fmt::Display for DiLoCo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt_averaging(f, "DiLoCo", self)
+        fmt_averaging(f, "DiLoCo", self)?;
+        let outer = [
+            ("learning rate", self.outer_learning_rate, default_learning_rate()),
+            ("momentum", self.outer_momentum, default_momentum()),
+        ];
+        for (parameter, value, default) in outer {
+            if value != default {
+                write!(f, ", outer {parameter} {value}")?;
+            }
+        }
+        Ok(())
     }
 }
 
