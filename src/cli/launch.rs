@@ -1,5 +1,6 @@
 //! `launch`: deploys a scenario's runs on this machine, one process a task, over QUIC.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -238,46 +239,41 @@ where
     }
 }
 
-/// The launches of one run: how long each took, and whether they came to the same weights.
+/// The launches of one run, in their order.
 #[derive(Default)]
-struct Launches {
-    first: Option<Run>,
-    seconds: Vec<String>,
-    /// The launches with other weights than the first.
-    others: Vec<Run>,
-}
+struct Launches(Vec<Run>);
 
 impl Launches {
     fn add(&mut self, run: &Run) {
-        self.seconds.push(format!("{:.3}", run.seconds));
-        match &self.first {
-            None => self.first = Some(run.clone()),
-            Some(first) if run.weights_digest == first.weights_digest => {}
-            Some(_) => self.others.push(run.clone()),
-        }
+        self.0.push(run.clone());
     }
 
     /// Fails a synchronous run without faults if two of its launches took equally many steps to
     /// different weights.
     fn judge(&self, trial: &Trial) -> Option<Failure> {
-        let first = self.first.as_ref()?;
-        let is_judged = trial.mode.needs().is_barrier() && trial.cluster.faults.list.is_empty();
+        if !trial.mode.needs().is_barrier() || !trial.cluster.faults.list.is_empty() {
+            return None;
+        }
         // A limit of time ends each launch at another step.
-        let other = self.others.iter().find(|run| run.global_steps == first.global_steps)?;
-        let (was, is) = (digests(first), digests(other));
-        is_judged.then(|| Failure::RepeatDiffered { run: trial.name.clone(), was, is })
+        let mut firsts = BTreeMap::new();
+        self.0.iter().find_map(|run| {
+            let first = *firsts.entry(run.global_steps).or_insert(run);
+            (run.weights_digest != first.weights_digest).then(|| {
+                let (was, is) = (digests(first), digests(run));
+                Failure::RepeatDiffered { run: trial.name.clone(), was, is }
+            })
+        })
     }
 
+    /// How long each took, and how many came to other weights than the first.
     fn in_words(&self) -> String {
-        let weights = match self.others.len() {
+        let differs = |run: &&Run| run.weights_digest != self.0[0].weights_digest;
+        let weights = match self.0.iter().filter(differs).count() {
             0 => "the same weights each time".to_owned(),
             others => format!("{others} with other weights than the first"),
         };
-        format!(
-            "launched {} times, {weights}; seconds: {}",
-            self.seconds.len(),
-            self.seconds.join(", ")
-        )
+        let seconds: Vec<String> = self.0.iter().map(|run| format!("{:.3}", run.seconds)).collect();
+        format!("launched {} times, {weights}; seconds: {}", self.0.len(), seconds.join(", "))
     }
 }
 
@@ -317,8 +313,8 @@ impl Logs {
 mod tests {
     use super::*;
 
-    /// The failure of two launches of `mode`, of 10 steps and then `steps`, with other weights.
-    fn judged(mode: &str, steps: u64) -> Option<Failure> {
+    /// The failure of launches of `mode` that took so many steps to these weights.
+    fn judged(mode: &str, ends: &[(u64, &str)]) -> Option<Failure> {
         let text = format!(
             "[cluster]\nps = 1\nworker = 2\n[compute]\nnumerics = 'shapes'\n[stop]\nsteps = 1\n\
              [[run]]\nname = 'r'\nmode = {mode}"
@@ -327,19 +323,30 @@ mod tests {
         let report = experiment.simulate(crate::training::train).unwrap();
         let trial = &experiment.trials_in(World::Deployment).unwrap()[0];
         let mut launches = Launches::default();
-        for (digest, steps) in [("a", 10), ("b", steps)] {
+        for &(steps, digest) in ends {
             let mut run = report.runs[0].clone();
             (run.weights_digest, run.global_steps) = (Some(digest.to_owned()), steps);
             launches.add(&run);
         }
-        assert!(launches.in_words().contains("1 with other weights than the first"));
+        let others = format!("{} with other weights than the first", ends.len() - 1);
+        assert!(launches.in_words().contains(&others));
         launches.judge(trial)
     }
 
     #[test]
     fn synchronous_launches_of_as_many_steps_have_the_same_weights_and_others_may_differ() {
-        assert!(matches!(judged("'sync'", 10), Some(Failure::RepeatDiffered { .. })));
-        assert!(judged("'sync'", 11).is_none(), "a limit of time ended them");
-        assert!(judged("'async'", 10).is_none());
+        let twice = [(10, "a"), (10, "b")];
+        assert!(matches!(judged("'sync'", &twice), Some(Failure::RepeatDiffered { .. })));
+        assert!(judged("'sync'", &[(10, "a"), (11, "b")]).is_none(), "a limit of time ended them");
+        assert!(judged("'async'", &twice).is_none());
+    }
+
+    #[test]
+    fn a_launch_is_held_against_the_first_of_as_many_steps_and_not_against_the_first_of_all() {
+        let thrice = |last| judged("'sync'", &[(100, "a"), (101, "b"), (101, last)]);
+        assert!(thrice("b").is_none());
+        let failure = thrice("c").expect("two of 101 steps differ");
+        let Failure::RepeatDiffered { was, is, .. } = failure else { panic!("{failure}") };
+        assert!(was.ends_with("=b") && is.ends_with("=c"), "{was} became {is}");
     }
 }
