@@ -9,6 +9,7 @@ mod check;
 mod checkpoint;
 mod cluster;
 mod doctor;
+mod each;
 mod exit_code;
 mod failure;
 mod graph;

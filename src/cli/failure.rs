@@ -122,9 +122,12 @@ impl Failure {
         self.exit_code()
     }
 
-    /// Whether the simulation of one run has failed, and says nothing of others.
-    pub(super) fn is_of_one_run(&self) -> bool {
-        matches!(self, Self::Experiment(ExperimentError::Run { .. }))
+    /// The name and the error of the run whose simulation has failed, if it says nothing of others.
+    pub(super) fn of_one_run(&self) -> Option<(&str, &Error)> {
+        match self {
+            Self::Experiment(ExperimentError::Run { run, error }) => Some((run, error)),
+            _ => None,
+        }
     }
 
     /// `failures` with those as one that differ in nothing but the run, in the order of the first.

@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::args::{Format, PlanArgs, Shard};
+use super::each::{FailedRuns, simulate_each};
 use super::failure::Failure;
 use super::output::{caution, command};
 use super::progress::Several;
 use super::results::{Results, on_stop};
 use super::stdout::{fitted, raw_stdout, stdout};
 use crate::deployment::ExitCode;
-use crate::experiment::{Trainer, Trial, simulate_all};
+use crate::experiment::{Trainer, Trial};
 use crate::report::World;
 use crate::report::plan::Plan;
 use crate::say::say;
@@ -24,22 +25,29 @@ const PAGE: &str = "plan.html";
 /// A plan is there before its points are.
 const BEGUN: &str = "the plan has begun";
 
-/// Runs the command. If it is asked to stop, it shows the points that are there.
+/// Runs the command. If it is asked to stop, it shows the points that are there. So it does if runs
+/// fail, and ends with the first one's error.
 pub(super) fn run(
     args: &PlanArgs,
     quiet: bool,
     trainer: &impl Trainer,
 ) -> Result<ExitCode, Failure> {
-    let plan = match args.merge.is_empty() {
+    let (plan, failed) = match args.merge.is_empty() {
         true => simulated(args, quiet, trainer)?,
-        false => merged(&args.merge)?,
+        false => (merged(&args.merge)?, FailedRuns::default()),
     };
-    shown(&plan, args.out.as_deref(), args.format.format())?;
-    Ok(exit_code(&plan, args.shard))
+    if failed.is_empty() || !plan.points.is_empty() {
+        shown(&plan, args.out.as_deref(), args.format.format())?;
+    }
+    Ok(failed.tell_or(|| exit_code(&plan, args.shard)))
 }
 
-/// The plan, or the part of it that was asked for, by simulations.
-fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Plan, Failure> {
+/// The plan, or the part of it that was asked for, by simulations; and the runs that failed.
+fn simulated(
+    args: &PlanArgs,
+    quiet: bool,
+    trainer: &impl Trainer,
+) -> Result<(Plan, FailedRuns), Failure> {
     let plan = Results::new(None);
     let (out, format) = (args.out.clone(), args.format.format());
     on_stop(&plan, move |so_far: Option<(Plan, usize)>| {
@@ -63,23 +71,23 @@ fn simulated(args: &PlanArgs, quiet: bool, trainer: &impl Trainer) -> Result<Pla
     let progress = Several::new(wanted.len(), quiet);
     plan.with(|plan| *plan = Some((empty, wanted.len())));
     let mut numbers = numbers.into_iter();
-    simulate_all(
+    let failed = simulate_each(
         &wanted,
         |trial| {
             let recording = SharedRecording::showing(progress.next(trial));
-            trial.report(&trial.simulate_on_servers(recording, |_, task| trainer(task)))
+            Ok(trial.report(&trial.simulate_on_servers(recording, |_, task| trainer(task)))?)
         },
         |trial, run| {
             let number = numbers.next().expect("each trial has a number");
-            let point = trial.point(number, &run?, &question);
+            let Some(run) = run else { return };
+            let point = trial.point(number, &run, &question);
             plan.with(|plan| {
                 let (plan, _) = plan.as_mut().expect(BEGUN);
                 plan.points.push(point);
             });
-            Ok::<_, Failure>(())
         },
     )?;
-    Ok(plan.take().expect(BEGUN).0)
+    Ok((plan.take().expect(BEGUN).0, failed))
 }
 
 /// The plan whose parts are in `folders`.

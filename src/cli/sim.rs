@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::args::{Format, SimArgs, Steps};
+use super::each::{FailedRuns, simulate_each};
 use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, caution, command, digests, exit_code};
@@ -12,7 +13,7 @@ use super::progress::Several;
 use super::results::{Results, on_stop};
 use super::{chaos, weights};
 use crate::deployment::ExitCode;
-use crate::experiment::{Trainer, Trial, model_of, simulate_all, timeline_file};
+use crate::experiment::{Trainer, Trial, model_of, timeline_file};
 use crate::live::Meter;
 use crate::report::{Report, Run, World};
 use crate::say::say;
@@ -64,7 +65,7 @@ pub(super) fn run(
     }
     let live = Live::start(None, args.dashboard.address)?;
     let progress = Several::new(trials.len() * args.repeat.get() as usize, quiet);
-    let failed = match simulate_each(args, &trials, &progress, live.as_ref(), &results, trainer) {
+    let failed = match add_each(args, &trials, &progress, live.as_ref(), &results, trainer) {
         Ok(failed) => failed,
         Err(failure) => {
             let SoFar { report, mut out, .. } = results.take().expect(BEGUN);
@@ -83,7 +84,7 @@ pub(super) fn run(
     if failed.is_empty() || !report.runs.is_empty() {
         out.print(args.format.format(), &report)?;
     }
-    outcome(&report, failed)
+    Ok(failed.tell_or(|| exit_code(&report.runs)))
 }
 
 /// The results of a command whose runs have begun.
@@ -94,33 +95,27 @@ struct SoFar {
     all: usize,
 }
 
-/// Simulates all of `trials`, and adds each to `results` as it is over. Returns the errors of those
-/// that failed.
+/// Simulates all of `trials`, and adds each to `results` as it is over.
 ///
 /// # Errors
-/// If what failed is not of one run alone.
-fn simulate_each(
+/// As [`simulate_each`].
+fn add_each(
     args: &SimArgs,
     trials: &[Trial],
     progress: &Several,
     live: Option<&Live>,
     results: &Results<Option<SoFar>>,
     trainer: &impl Trainer,
-) -> Result<Vec<Failure>, Failure> {
-    let mut failed = Vec::new();
-    simulate_all(
+) -> Result<FailedRuns, Failure> {
+    simulate_each(
         trials,
         |trial| repeat(args, trial, progress, live, trainer),
-        |trial, result| {
-            let Over { mut run, recording, unwritten } = match result {
-                Err(failure) if failure.is_of_one_run() => {
-                    if args.weights.is_some() {
-                        say!("{}: no weights are written, since it failed", trial.name);
-                    }
-                    failed.push(failure);
-                    return Ok(());
+        |trial, over| {
+            let Some(Over { mut run, recording, unwritten }) = over else {
+                if args.weights.is_some() {
+                    say!("{}: no weights are written, since it failed", trial.name);
                 }
-                result => result?,
+                return;
             };
             if args.replay.is_some() {
                 // It waits for the order of its tapes, whatever the cluster is like.
@@ -135,10 +130,8 @@ fn simulate_each(
                     out.fail_with(failure);
                 }
             });
-            Ok::<_, Failure>(())
         },
-    )?;
-    Ok(failed)
+    )
 }
 
 /// Shows the results of a command that was asked to stop; of one that still reads its scenario and
@@ -151,13 +144,6 @@ fn stopped(format: Format) -> impl FnOnce(Option<SoFar>) -> Result<(), Failure> 
             Ok(())
         }
     }
-}
-
-/// The exit code of `report`, unless runs have failed: each error is told once, with all its runs,
-/// in the order of the runs, and the first has the exit code.
-fn outcome(report: &Report, failed: Vec<Failure>) -> Result<ExitCode, Failure> {
-    let codes: Vec<ExitCode> = Failure::together(failed).iter().map(Failure::report).collect();
-    Ok(codes.first().copied().unwrap_or_else(|| exit_code(&report.runs)))
 }
 
 /// Has each of `trials` write its timeline from one global step to another into the folder `out`.

@@ -104,9 +104,15 @@ impl Expectations {
         toml::to_string(self).expect("names and numbers can be written")
     }
 
-    /// Every run of `report` held against what is expected of it. With `is_whole`, runs that are
-    /// expected and not there are told, too.
-    pub fn check(&self, report: &Report, is_whole: bool) -> Vec<Checked> {
+    /// Every run of `report` held against what is expected of it. Runs that `failed`, here with
+    /// their errors, are not as expected. With `is_whole`, runs that are expected and not there are
+    /// told, too.
+    pub fn check(
+        &self,
+        report: &Report,
+        failed: &BTreeMap<String, String>,
+        is_whole: bool,
+    ) -> Vec<Checked> {
         let check = |run: &Run| Checked {
             name: run.name.clone(),
             wall_seconds: run.wall_seconds,
@@ -115,15 +121,18 @@ impl Expectations {
                 None => vec!["nothing is expected of it; `--update` adds it".to_owned()],
             },
         };
+        let without = |name: &String, why: &str| Checked {
+            name: name.clone(),
+            wall_seconds: 0.0,
+            differences: vec![why.to_owned()],
+        };
         let mut all: Vec<Checked> = report.runs.iter().map(check).collect();
-        let is_there = |name: &&String| report.runs.iter().any(|run| run.name == **name);
+        all.extend(failed.iter().map(|(name, error)| without(name, &format!("failed: {error}"))));
         if is_whole {
-            let absent = self.run.keys().filter(|name| !is_there(name));
-            all.extend(absent.map(|name| Checked {
-                name: name.clone(),
-                wall_seconds: 0.0,
-                differences: vec!["it is expected, and the scenario has no such run".to_owned()],
-            }));
+            let is_there = |name: &String| all.iter().any(|one| one.name == *name);
+            let absent: Vec<&String> = self.run.keys().filter(|name| !is_there(name)).collect();
+            let why = "it is expected, and the scenario has no such run";
+            all.extend(absent.into_iter().map(|name| without(name, why)));
         }
         all
     }

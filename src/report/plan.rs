@@ -229,7 +229,8 @@ impl Plan {
         }
     }
 
-    /// Whether all points are there: this is no part of a plan, and its command was not stopped.
+    /// Whether all points are there: this is no part of a plan, its command was not stopped, and no
+    /// run has failed.
     pub fn is_complete(&self) -> bool {
         self.points.len() == self.total
     }

@@ -2,13 +2,16 @@
 
 use super::*;
 
+const NONE_FAILED: BTreeMap<String, String> = BTreeMap::new();
+
 #[test]
 fn an_end_that_is_not_as_expected_is_told_in_the_words_that_the_file_takes() {
     let missed = Run { end: End::TargetNotReached, ..run("sync", None, 1.0) };
     let before = Report { runs: vec![run("sync", None, 1.0)], ..report() };
     let text = Expectations::of(&before, None).text();
     let expected = Expectations::parse(&text).unwrap();
-    let found = expected.check(&Report { runs: vec![missed], ..report() }, true).remove(0);
+    let report = Report { runs: vec![missed], ..report() };
+    let found = expected.check(&report, &NONE_FAILED, true).remove(0);
     assert_eq!(found.differences, ["end: target_not_reached, but done is expected"]);
     assert!(text.contains("end = \"done\"\n"), "{text}");
 }
@@ -22,7 +25,7 @@ fn accuracy_and_loss_are_held_within_the_tolerance_and_files_without_them_say_no
     };
     let text = Expectations::of(&of(0.95, 0.2), None).text();
     let differences = |text: &str, found: &Report| {
-        Expectations::parse(text).unwrap().check(found, true).remove(0).differences
+        Expectations::parse(text).unwrap().check(found, &NONE_FAILED, true).remove(0).differences
     };
     let nothing: [String; 0] = [];
     assert_eq!(differences(&text, &of(0.94, 0.202)), nothing);
@@ -36,4 +39,14 @@ fn accuracy_and_loss_are_held_within_the_tolerance_and_files_without_them_say_no
     let diverged = of(0.1, f64::NAN);
     let text = Expectations::of(&diverged, None).text();
     assert_eq!(differences(&text, &diverged), nothing, "{text}");
+}
+
+#[test]
+fn a_run_that_failed_is_not_as_expected_and_is_no_run_that_the_scenario_lacks() {
+    let expected = Expectations::parse("[run.lost]\nend = 'done'\n[run.sync]\nend = 'done'\n");
+    let report = Report { runs: vec![run("sync", None, 1.0)], ..report() };
+    let failed = [("lost".to_owned(), "NanLoss: x".to_owned())].into();
+    let found = expected.unwrap().check(&report, &failed, true);
+    let found: Vec<_> = found.iter().map(|one| (&*one.name, &*one.differences)).collect();
+    assert_eq!(found, [("sync", &[][..]), ("lost", &["failed: NanLoss: x".to_owned()])]);
 }

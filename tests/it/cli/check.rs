@@ -93,3 +93,30 @@ fn runs_that_are_there_on_one_side_only_are_told() {
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("tolerance: 2 must be at least 0 and below 1"), "{}", said.err);
 }
+
+#[test]
+fn a_run_that_fails_is_a_finding_and_the_others_are_looked_at_all_the_same() {
+    let folder = folder("check_failed_expected");
+    let [expect, junit] = ["expected.toml", "junit.xml"].map(|name| folder.join(name));
+    let [expect, junit] = [&expect, &junit].map(|path| path.to_str().unwrap());
+    let path = scenario("check_failed", TWO_RUNS);
+    assert_eq!(check(&path, expect, &["--update"]).code, 0);
+    let before = fs::read_to_string(expect).unwrap();
+    // The first one is over by then.
+    let text = TWO_RUNS.replace("mode = \"async\"", "mode = \"async\"\nset.stop.steps = 100_000");
+    let path = scenario("check_failed", &(text + "[[fault]]\nat = \"1s\"\ncrash = \"ps:0\"\n"));
+
+    let said = check(&path, expect, &["--junit", junit]);
+    assert_eq!(said.code, 12, "{}", said.err);
+    let failed = "async: not as expected\n  failed: Unavailable: ";
+    assert!(said.out.starts_with("sync: as expected\n"), "{}", said.out);
+    assert!(said.out.contains(failed) && !said.out.contains("no such run"), "{}", said.out);
+    assert!(said.err.contains("run `async`: Unavailable"), "{}", said.err);
+    let suite = fs::read_to_string(junit).unwrap();
+    assert!(suite.contains(r#"tests="2" failures="1">"#), "{suite}");
+    assert!(suite.contains("<failure message=\"failed: Unavailable: "), "{suite}");
+
+    let updated = check(&path, expect, &["--update"]);
+    assert_eq!(updated.code, 12, "{}", updated.err);
+    assert_eq!(fs::read_to_string(expect).unwrap(), before, "what was expected of it is kept");
+}

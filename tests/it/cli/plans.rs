@@ -117,3 +117,19 @@ fn a_limit_that_no_candidate_keeps_is_no_success() {
     let said = trainyard(&[&["plan", &path, "--json"], &limits[..]].concat());
     assert_valid("plan", &serde_json::from_str(&said.out).unwrap());
 }
+
+#[test]
+fn the_points_of_a_plan_are_shown_though_one_of_them_fails() {
+    // By then the steps of one server alone are not over.
+    let lost = "[[fault]]\nat = \"1800ms\"\ncrash = \"ps:0\"\n";
+    let path = scenario("plan_failed", &format!("{WIRE}{lost}"));
+    let out = folder("plan_failed_out");
+    let said = trainyard(&["plan", &path, "--out", out.to_str().unwrap()]);
+    assert_eq!(said.code, 12, "{}", said.err);
+    assert!(said.err.contains("run `async (cluster.ps=1)`: Unavailable"), "{}", said.err);
+    assert!(said.out.contains("fastest of 3 of 4 points: async (cluster.ps=4)"), "{}", said.out);
+    let plan = json(&out.join("plan.json"));
+    let numbers: Vec<_> =
+        plan["points"].as_array().unwrap().iter().map(|point| &point["number"]).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+}
