@@ -185,6 +185,13 @@ fn print_broken(out: &mut impl Write, run: &str, broken: &Broken) -> io::Result<
     for (task, words) in &broken.last_words {
         writeln!(out, "  {task}: {}", words.replace('\n', "\n    "))?;
     }
+    if broken.is_cut_short {
+        writeln!(
+            out,
+            "  you asked to stop before all shorter timelines were tried: fewer of these faults \
+             may break it, too"
+        )?;
+    }
     broken.logs.iter().try_for_each(|logs| writeln!(out, "  its logs: {}", logs.display()))
 }
 
@@ -198,7 +205,10 @@ fn errors(run: &ChaosRun) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::experiment::chaos::Repeats;
 
     #[test]
     fn a_replay_has_all_that_was_changed_in_the_scenario() {
@@ -226,6 +236,31 @@ mod tests {
         };
         let (other, full) = ("freeze = \"ps:0\"", "full_disk = true");
         assert!(!left_out(other, 0) && left_out(other, 1) && left_out(full, 0));
+    }
+
+    #[test]
+    fn a_timeline_that_was_cut_short_says_so() {
+        let printed = |is_cut_short| {
+            let repeats = Some(Repeats { again: 1, tries: 2 });
+            let broken = Broken {
+                seed: Some(7),
+                drawn: 3,
+                faults: String::new(),
+                breaches: Vec::new(),
+                repeats,
+                is_cut_short,
+                last_words: BTreeMap::new(),
+                logs: None,
+            };
+            let mut out = Vec::new();
+            print_broken(&mut out, "sync", &broken).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let whole = "\nsync, seed 7, 3 faults broke, and then 1 of 2 times:\n";
+        assert_eq!(printed(false), whole);
+        let cut = "  you asked to stop before all shorter timelines were tried: fewer of these \
+                   faults may break it, too\n";
+        assert_eq!(printed(true), format!("{whole}{cut}"));
     }
 
     #[test]

@@ -30,6 +30,7 @@ use arena::{Arena, InSimulation};
 pub use judge::{Breach, Promise};
 use judge::{Judge, Judgement};
 pub(crate) use launches::Launches;
+use shrink::Shrunk;
 
 /// What came of the runs of an experiment under drawn faults.
 #[derive(Clone, Debug, Serialize)]
@@ -61,14 +62,17 @@ pub struct Broken {
     pub seed: Option<u64>,
     /// The number of faults that were drawn.
     pub drawn: usize,
-    /// The fewest of them that break the same promise, as a value of the key `fault`.
+    /// The fewest of them that are known to break the same promise, as a value of the key `fault`.
     pub faults: String,
     /// What they break.
     pub breaches: Vec<Breach>,
-    /// How often the faults that were drawn broke a promise again; none in a simulation, which
-    /// repeats.
+    /// How often the faults that were drawn broke a promise again; none if they were not tried
+    /// again, as in a simulation, which repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<Repeats>,
+    /// Whether the user asked to stop before it was known that none of the faults can be spared.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut_short: bool,
     /// The last error or line of each process, by its task.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub last_words: BTreeMap<String, String>,
@@ -195,25 +199,37 @@ fn try_one(judge: &Judge<'_>, seed: Option<u64>, faults: &[Fault]) -> Option<Tri
         let with = |code| Tried::Failed(format!("{code:?}"));
         return Some(failed.map_or(Tried::ReachedTheEnd, with));
     }
+    let breaches_of = |faults: &[Fault]| Some(judge.judgement(faults)?.breaches);
     let tries = judge.arena().repetitions();
-    let breaches_of =
-        |faults: &[Fault]| judge.judgement(faults).map_or(Vec::new(), |it| it.breaches);
-    let again = (0..tries).filter(|_| !breaches_of(faults).is_empty()).count() as u32;
-    let repeats = (tries > 0).then_some(Repeats { again, tries });
-    let (fewest, breaches) = if tries > 0 && again == 0 {
-        (faults.to_vec(), breaches) // whatever is left out, it would seem harmless
+    let again: Vec<Vec<Breach>> = (0..tries).map_while(|_| breaches_of(faults)).collect();
+    let repeats = (!again.is_empty()).then(|| Repeats {
+        again: again.iter().filter(|found| !found.is_empty()).count() as u32,
+        tries: again.len() as u32,
+    });
+    let is_tried = again.len() == tries as usize;
+    let shrunk = if !is_tried || repeats.is_some_and(|repeats| repeats.again == 0) {
+        // Whatever is left out of a failure that does not repeat, it would seem harmless.
+        let is_cut_short = !is_tried && faults.len() > 1;
+        Shrunk { fewest: faults.to_vec(), breaches, is_cut_short }
     } else {
         shrink::shrink(faults, breaches, |faults| {
-            let found = (0..tries.max(1)).map(|_| breaches_of(faults));
-            found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+            let mut found = Vec::new();
+            for _ in 0..tries.max(1) {
+                found = breaches_of(faults)?;
+                if !found.is_empty() {
+                    break;
+                }
+            }
+            Some(found)
         })
     };
     Some(Tried::Broken(Broken {
         seed,
         drawn: faults.len(),
-        faults: written_faults(&fewest),
-        breaches,
+        faults: written_faults(&shrunk.fewest),
+        breaches: shrunk.breaches,
         repeats,
+        is_cut_short: shrunk.is_cut_short,
         last_words: last_words
             .iter()
             .map(|(task, words)| (task.to_string(), words.clone()))

@@ -3,27 +3,41 @@
 use super::judge::{Breach, Promise};
 use crate::simulation::Fault;
 
-/// The fewest of `faults` that break one of the promises that all of them break, and what these
-/// break. Leaves out one fault after the other until none can be spared.
+/// What is left of a timeline that broke a promise.
+pub(super) struct Shrunk {
+    /// The faults that are left.
+    pub(super) fewest: Vec<Fault>,
+    /// What these break.
+    pub(super) breaches: Vec<Breach>,
+    /// Whether the user asked to stop before all shorter timelines had been tried.
+    pub(super) is_cut_short: bool,
+}
+
+/// The fewest of `faults` that break one of the promises that all of them break. Leaves out one
+/// fault after the other until none can be spared, or until `try_them` gives none, since the user
+/// has asked to stop.
 pub(super) fn shrink(
     faults: &[Fault],
     breaches: Vec<Breach>,
-    try_them: impl Fn(&[Fault]) -> Vec<Breach>,
-) -> (Vec<Fault>, Vec<Breach>) {
+    try_them: impl Fn(&[Fault]) -> Option<Vec<Breach>>,
+) -> Shrunk {
     let broken: Vec<Promise> = breaches.iter().map(|breach| breach.promise).collect();
-    let (mut fewest, mut breaches) = (faults.to_vec(), breaches);
+    let mut shrunk = Shrunk { fewest: faults.to_vec(), breaches, is_cut_short: false };
     let mut spared = 0;
-    while spared < fewest.len() && fewest.len() > 1 {
-        let mut fewer = fewest.clone();
-        fewer.remove(spared);
-        let found = try_them(&fewer);
-        if found.iter().any(|breach| broken.contains(&breach.promise)) {
-            (fewest, breaches, spared) = (fewer, found, 0);
+    while spared < shrunk.fewest.len() && shrunk.fewest.len() > 1 {
+        let mut fewest = shrunk.fewest.clone();
+        fewest.remove(spared);
+        let Some(breaches) = try_them(&fewest) else {
+            shrunk.is_cut_short = true;
+            break;
+        };
+        if breaches.iter().any(|breach| broken.contains(&breach.promise)) {
+            (shrunk.fewest, shrunk.breaches, spared) = (fewest, breaches, 0);
         } else {
             spared += 1;
         }
     }
-    (fewest, breaches)
+    shrunk
 }
 
 #[cfg(test)]
@@ -44,19 +58,19 @@ mod tests {
         let try_them = |faults: &[Fault]| {
             let breaks = needed.iter().all(|fault| faults.contains(fault));
             let breach = || Breach { promise: Promise::Ends, how: String::new() };
-            breaks.then(breach).into_iter().collect()
+            Some(breaks.then(breach).into_iter().collect())
         };
-        let (fewest, breaches) = shrink(&all, try_them(&all), try_them);
-        assert_eq!(fewest, needed);
-        assert_eq!(breaches.len(), 1);
+        let shrunk = shrink(&all, try_them(&all).unwrap(), try_them);
+        assert_eq!(shrunk.fewest, needed);
+        assert_eq!((shrunk.breaches.len(), shrunk.is_cut_short), (1, false));
     }
 
     #[test]
     fn a_timeline_that_breaks_another_promise_is_not_the_same_failure() {
         let all: Vec<Fault> = (0..2).map(crash).collect();
         let breach = |promise| vec![Breach { promise, how: String::new() }];
-        let try_them = |_: &[Fault]| breach(Promise::Explains);
-        let (fewest, breaches) = shrink(&all, breach(Promise::Weights), try_them);
-        assert_eq!((fewest.len(), breaches[0].promise), (2, Promise::Weights));
+        let try_them = |_: &[Fault]| Some(breach(Promise::Explains));
+        let shrunk = shrink(&all, breach(Promise::Weights), try_them);
+        assert_eq!((shrunk.fewest.len(), shrunk.breaches[0].promise), (2, Promise::Weights));
     }
 }

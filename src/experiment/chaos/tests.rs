@@ -208,9 +208,12 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
 
 /// An arena in which a timeline that slows a task ends with other weights, every second time; if
 /// tasks are to be silent, they are under faults, and perhaps undisturbed.
+///
+/// The user may ask to stop after so many trainings under faults.
 #[derive(Default)]
 struct Flaky {
     trains: AtomicU64,
+    stops_after: Option<u64>,
     is_silent: bool,
     is_always_silent: bool,
 }
@@ -219,6 +222,9 @@ impl Arena for Flaky {
     fn train(&self, _: &Trial, faults: &[Fault], _: Option<Time>) -> Option<Attempt> {
         let is_slow = |fault: &Fault| matches!(fault.kind, FaultKind::SlowTask { .. });
         let count = self.trains.fetch_add(u64::from(!faults.is_empty()), Ordering::Relaxed);
+        if !faults.is_empty() && self.stops_after.is_some_and(|last| count >= last) {
+            return None;
+        }
         let is_broken = faults.iter().any(is_slow) && count.is_multiple_of(2);
         let last_words = BTreeMap::from([(TaskName::new("ps", 0), "so it goes".to_owned())]);
         let ended = Time::ZERO.after(Duration::from_secs(1));
@@ -267,6 +273,41 @@ fn where_a_failure_does_not_always_repeat_it_is_tried_again_and_shrunk_all_the_s
         assert_eq!(one.last_words["ps:0"], "so it goes");
         assert!(one.seed.is_some_and(|seed| (5..35).contains(&seed)), "{one:?}");
     }
+}
+
+#[test]
+fn a_timeline_that_is_cut_short_counts_the_tries_that_were_made() {
+    let trials = Experiment::parse(SHORT).unwrap().trials().unwrap();
+    let task = TaskName::new("ps", 0);
+    let slow = |millis| Fault {
+        at: Trigger::Time(Time::ZERO.after(Duration::from_millis(millis))),
+        kind: FaultKind::SlowTask { task: task.clone(), factor: 2.0, lasts: Duration::ZERO },
+    };
+    let faults = [slow(1), slow(2)];
+    // It breaks at first, and then in one of three tries; the first fault can be spared.
+    for (stops_after, again, is_cut_short, left) in [
+        (1, None, true, 2),
+        (2, Some((0, 1)), true, 2),
+        (3, Some((1, 2)), true, 2),
+        (4, Some((1, 3)), true, 2),
+        (5, Some((1, 3)), false, 1),
+    ] {
+        let arena = Flaky { stops_after: Some(stops_after), ..Flaky::default() };
+        let judge = Judge::new(&trials[0], &arena).unwrap().expect("nobody asks to stop yet");
+        let tried = try_one(&judge, None, &faults).expect("the first one was tried");
+        let Tried::Broken(broken) = tried else { panic!("it breaks a promise") };
+        let repeats = again.map(|(again, tries)| Repeats { again, tries });
+        assert_eq!((broken.repeats, broken.is_cut_short), (repeats, is_cut_short), "{broken:?}");
+        assert_eq!(broken.faults.matches("at =").count(), left, "{broken:?}");
+    }
+    let arena = Flaky { stops_after: Some(1), ..Flaky::default() };
+    let judge = Judge::new(&trials[0], &arena).unwrap().expect("nobody asks to stop yet");
+    let alone = try_one(&judge, None, &faults[..1]);
+    let is_whole = |tried| matches!(tried, Tried::Broken(broken) if !broken.is_cut_short);
+    assert!(alone.is_some_and(is_whole), "one fault can't be spared");
+    let arena = Flaky { stops_after: Some(0), ..Flaky::default() };
+    let judge = Judge::new(&trials[0], &arena).unwrap().expect("nobody asks to stop yet");
+    assert!(try_one(&judge, None, &faults).is_none());
 }
 
 #[test]
