@@ -21,34 +21,78 @@ pub struct Expectations {
     pub run: BTreeMap<String, Expected>,
 }
 
-/// What is expected of one run. What is left out is not looked at.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Expected {
-    /// How it ends.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
-    /// The digest of all events and their times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    /// The digest of the final variables.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weights_digest: Option<String>,
-    /// The time to the target \[s\], within the tolerance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds_to_target: Option<f64>,
-    /// The samples of applied gradients a second; a run may differ from it by the tolerance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub samples_per_second: Option<f64>,
-    /// What all tasks send to one another \[bytes\], within the tolerance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_sent: Option<f64>,
-    /// The share of the test split that the final model gets right, within the tolerance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub test_accuracy: Option<f64>,
-    /// The last loss on the test split, within the tolerance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub final_loss: Option<f64>,
+/// Makes [`Expected`] from a table of words, which are as expected or not, and one of figures,
+/// which are near enough or not: each with its value of a [`Run`].
+macro_rules! expected {
+    (
+        words { $($(#[$says:meta])* $word:ident: $kind:ty = $said:expr;)* }
+        figures { $($(#[$tells:meta])* $figure:ident = $told:expr;)* }
+    ) => {
+        /// What is expected of one run. What is left out is not looked at.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Expected {
+            $(
+                $(#[$says])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $word: Option<$kind>,
+            )*
+            $(
+                $(#[$tells])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $figure: Option<f64>,
+            )*
+        }
+
+        impl Expected {
+            /// All that can be expected of `run`.
+            fn of(run: &Run) -> Self {
+                Self { $($word: value($said, run),)* $($figure: value($told, run),)* }
+            }
+
+            /// `self` without the keys that `kept` does not have.
+            fn with_keys_of(self, kept: &Self) -> Self {
+                Self {
+                    $($word: self.$word.filter(|_| kept.$word.is_some()),)*
+                    $($figure: self.$figure.filter(|_| kept.$figure.is_some()),)*
+                }
+            }
+
+            /// What of `run` is not as expected.
+            fn differences(&self, run: &Run, tolerance: f64) -> Vec<String> {
+                let words = [
+                    $(other_word(stringify!($word), self.$word.as_ref(), value($said, run)),)*
+                ];
+                let figures = [
+                    $(far_figure(stringify!($figure), self.$figure, value($told, run), tolerance),)*
+                ];
+                words.into_iter().chain(figures).flatten().collect()
+            }
+        }
+    };
+}
+
+expected! {
+    words {
+        /// How it ends.
+        end: End = |run| Some(run.end);
+        /// The digest of all events and their times.
+        digest: String = |run| run.digest.clone();
+        /// The digest of the final variables.
+        weights_digest: String = |run| run.weights_digest.clone();
+    }
+    figures {
+        /// The time to the target \[s\], within the tolerance.
+        seconds_to_target = |run| run.seconds_to_target;
+        /// The samples of applied gradients a second; a run may differ from it by the tolerance.
+        samples_per_second = |run| Some(run.samples_per_second);
+        /// What all tasks send to one another \[bytes\], within the tolerance.
+        bytes_sent = |run| Some(run.bytes_sent.values().sum::<u64>() as f64);
+        /// The share of the test split that the final model gets right, within the tolerance.
+        test_accuracy = |run| run.test_accuracy;
+        /// The last loss on the test split, within the tolerance.
+        final_loss = |run| run.final_loss;
+    }
 }
 
 /// A run held against what is expected of it.
@@ -138,85 +182,52 @@ impl Expectations {
     }
 }
 
-impl Expected {
-    /// All that can be expected of `run`.
-    fn of(run: &Run) -> Self {
-        Self {
-            end: Some(run.end),
-            digest: run.digest.clone(),
-            weights_digest: run.weights_digest.clone(),
-            seconds_to_target: run.seconds_to_target,
-            samples_per_second: Some(run.samples_per_second),
-            bytes_sent: Some(bytes_sent(run)),
-            test_accuracy: run.test_accuracy,
-            final_loss: run.final_loss,
-        }
-    }
-
-    /// `self` without the keys that `kept` does not have.
-    fn with_keys_of(self, kept: &Self) -> Self {
-        Self {
-            end: self.end.filter(|_| kept.end.is_some()),
-            digest: self.digest.filter(|_| kept.digest.is_some()),
-            weights_digest: self.weights_digest.filter(|_| kept.weights_digest.is_some()),
-            seconds_to_target: self.seconds_to_target.filter(|_| kept.seconds_to_target.is_some()),
-            samples_per_second: self
-                .samples_per_second
-                .filter(|_| kept.samples_per_second.is_some()),
-            bytes_sent: self.bytes_sent.filter(|_| kept.bytes_sent.is_some()),
-            test_accuracy: self.test_accuracy.filter(|_| kept.test_accuracy.is_some()),
-            final_loss: self.final_loss.filter(|_| kept.final_loss.is_some()),
-        }
-    }
-
-    /// What of `run` is not as expected.
-    fn differences(&self, run: &Run, tolerance: f64) -> Vec<String> {
-        let same = |key: &str, expected: Option<String>, found: Option<String>| {
-            let expected = expected?;
-            let found = found.unwrap_or_else(|| "none".to_owned());
-            (expected != found).then(|| format!("{key}: {found}, but {expected} is expected"))
-        };
-        let near = |key: &str, expected: Option<f64>, found: Option<f64>| {
-            let expected = expected?;
-            let Some(found) = found else {
-                return Some(format!("{key}: none, but {expected} is expected"));
-            };
-            let off = found / expected - 1.0;
-            let percent = 100.0 * off;
-            let is_same = found == expected || (found.is_nan() && expected.is_nan());
-            let is_near = off.abs() <= tolerance || is_same;
-            (!is_near).then(|| {
-                format!(
-                    "{key}: {found} is {percent:+.1} % from the expected {expected}; at most \
-                     {} % are tolerated",
-                    100.0 * tolerance
-                )
-            })
-        };
-        [
-            same("end", self.end.map(word), Some(word(run.end))),
-            same("digest", self.digest.clone(), run.digest.clone()),
-            same("weights_digest", self.weights_digest.clone(), run.weights_digest.clone()),
-            near("seconds_to_target", self.seconds_to_target, run.seconds_to_target),
-            near("samples_per_second", self.samples_per_second, Some(run.samples_per_second)),
-            near("bytes_sent", self.bytes_sent, Some(bytes_sent(run))),
-            near("test_accuracy", self.test_accuracy, run.test_accuracy),
-            near("final_loss", self.final_loss, run.final_loss),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
+/// What `run` has.
+fn value<T>(of: fn(&Run) -> Option<T>, run: &Run) -> Option<T> {
+    of(run)
 }
 
-/// `end` as the file has it.
-fn word(end: End) -> String {
-    let word = serde_json::to_value(end).expect("a variant without fields is a word");
+/// Tells that the word of `key` is another than expected, if one is.
+fn other_word<T: Serialize + PartialEq>(
+    key: &str,
+    expected: Option<&T>,
+    found: Option<T>,
+) -> Option<String> {
+    let expected = expected?;
+    (found.as_ref() != Some(expected)).then(|| {
+        let found = found.as_ref().map_or_else(|| "none".to_owned(), word);
+        format!("{key}: {found}, but {} is expected", word(expected))
+    })
+}
+
+/// `value` as the file has it.
+fn word(value: &impl Serialize) -> String {
+    let word = serde_json::to_value(value).expect("text, or a variant without fields");
     word.as_str().unwrap_or_default().to_owned()
 }
 
-fn bytes_sent(run: &Run) -> f64 {
-    run.bytes_sent.values().sum::<u64>() as f64
+/// Tells that the figure of `key` is further from the expected one than the `tolerance`, if it is.
+fn far_figure(
+    key: &str,
+    expected: Option<f64>,
+    found: Option<f64>,
+    tolerance: f64,
+) -> Option<String> {
+    let expected = expected?;
+    let Some(found) = found else {
+        return Some(format!("{key}: none, but {expected} is expected"));
+    };
+    let off = found / expected - 1.0;
+    let percent = 100.0 * off;
+    let is_same = found == expected || (found.is_nan() && expected.is_nan());
+    let is_near = off.abs() <= tolerance || is_same;
+    (!is_near).then(|| {
+        format!(
+            "{key}: {found} is {percent:+.1} % from the expected {expected}; at most {} % are \
+             tolerated",
+            100.0 * tolerance
+        )
+    })
 }
 
 /// Writes what was found of `scenario` as JUnit's XML, which systems of continuous integration

@@ -50,3 +50,52 @@ fn a_run_that_failed_is_not_as_expected_and_is_no_run_that_the_scenario_lacks() 
     let found: Vec<_> = found.iter().map(|one| (&*one.name, &*one.differences)).collect();
     assert_eq!(found, [("sync", &[][..]), ("lost", &["failed: NanLoss: x".to_owned()])]);
 }
+
+#[test]
+fn the_file_has_what_a_run_came_to_in_this_order_and_each_key_is_held_and_kept_by_itself() {
+    let end = Run {
+        digest: Some("a".to_owned()),
+        weights_digest: Some("b".to_owned()),
+        seconds_to_target: Some(2.0),
+        samples_per_second: 3.0,
+        bytes_sent: [(TaskName::new("ps", 0), 4)].into(),
+        test_accuracy: Some(0.5),
+        final_loss: Some(6.0),
+        ..run("sync", None, 1.0)
+    };
+    let of = |run: &Run| Report { runs: vec![run.clone()], ..report() };
+    let text = Expectations::of(&of(&end), None).text();
+    let lines = [
+        "end = \"done\"",
+        "digest = \"a\"",
+        "weights_digest = \"b\"",
+        "seconds_to_target = 2.0",
+        "samples_per_second = 3.0",
+        "bytes_sent = 4.0",
+        "test_accuracy = 0.5",
+        "final_loss = 6.0",
+    ];
+    assert_eq!(text, format!("tolerance = 0.02\n\n[run.sync]\n{}\n", lines.join("\n")));
+    let other = Run {
+        end: End::TargetNotReached,
+        digest: None,
+        weights_digest: Some("c".to_owned()),
+        seconds_to_target: None,
+        samples_per_second: 4.0,
+        bytes_sent: [(TaskName::new("ps", 0), 5)].into(),
+        test_accuracy: Some(0.6),
+        final_loss: Some(7.0),
+        ..end.clone()
+    };
+    for line in lines {
+        let kept = Expectations::parse(&format!("[run.sync]\n{line}\n")).unwrap();
+        let again = Expectations::of(&of(&end), Some(&kept));
+        assert_eq!(again, kept, "no other key is added");
+        let found = kept.check(&of(&other), &NONE_FAILED, true).remove(0).differences;
+        let (key, _) = line.split_once(" = ").unwrap();
+        assert!(found.len() == 1 && found[0].starts_with(&format!("{key}: ")), "{found:?}");
+        assert!(kept.check(&of(&end), &NONE_FAILED, true)[0].differences.is_empty());
+    }
+    let unknown = Expectations::parse("[run.sync]\nlosses = 6.0\n").unwrap_err();
+    assert!(unknown.contains("unknown field `losses`, expected one of `end`, `d"), "{unknown}");
+}
