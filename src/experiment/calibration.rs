@@ -25,6 +25,8 @@ use crate::deployment::{DeploymentError, ExitCode, StopRequest, cores, event_loo
 pub use cluster::{ClusterSpeed, MeasuredLink, TaskSpeed, calibrate_cluster};
 pub use laws::{LawsError, StepLaw, laws_to_toml, step_laws};
 pub use machine::Machine;
+#[cfg(test)]
+pub(super) use machine::tests::machine as a_machine;
 pub(super) use machine::{cores_here, place_together};
 use runs::Measured;
 

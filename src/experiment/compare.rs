@@ -4,6 +4,7 @@ use std::mem;
 
 use super::calibration::{Machine, cores_here, place_together};
 use super::parallel::joined;
+use super::scenario::LEFT_OUT;
 use super::{Experiment, ExperimentError, Simulated, Trainer, Trial, critical_path};
 use crate::deployment::Tuning;
 use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeCause, TimeSpent};
@@ -89,23 +90,26 @@ impl Trial {
     /// Takes from it what the tasks of a launch don't have: they run on this machine as it is.
     /// Returns the keys of the scenario by which it had that.
     fn leave_out_simulated(&mut self) -> Vec<&'static str> {
+        LEFT_OUT.into_iter().filter(|key| self.leave_out(key)).collect()
+    }
+
+    /// Takes from it what it has by `key`. Returns whether there was anything.
+    fn leave_out(&mut self, key: &str) -> bool {
         let Hardware { compute, own_compute, slow, gpus, network, .. } = &mut self.cluster.hardware;
-        let rates = self.checkpoint.as_mut();
-        let [write_rate, read_rate] =
-            rates.map_or([None; 2], |it| [it.write_rate.take(), it.read_rate.take()]);
-        let left_out = [
-            ("compute.straggler", compute.straggler.take().is_some()),
-            ("compute.step_time", compute.step_time.take().is_some()),
-            ("compute.slow", !mem::take(slow).is_empty()),
-            ("compute.tasks", !mem::take(own_compute).is_empty()),
-            ("gpus", !mem::take(gpus).is_empty()),
-            ("network.link", !mem::take(&mut network.links).is_empty()),
-            ("network.connection", mem::take(&mut network.connection) != ConnectionSpec::default()),
-            ("program.read_rate", self.settings.read_rate.take().is_some()),
-            ("checkpoint.write_rate", write_rate.is_some()),
-            ("checkpoint.read_rate", read_rate.is_some()),
-        ];
-        left_out.into_iter().filter_map(|(key, was_there)| was_there.then_some(key)).collect()
+        let checkpoint = self.checkpoint.as_mut();
+        match key {
+            "compute.straggler" => compute.straggler.take().is_some(),
+            "compute.step_time" => compute.step_time.take().is_some(),
+            "compute.slow" => !mem::take(slow).is_empty(),
+            "compute.tasks" => !mem::take(own_compute).is_empty(),
+            "gpus" => !mem::take(gpus).is_empty(),
+            "network.link" => !mem::take(&mut network.links).is_empty(),
+            "network.connection" => mem::take(&mut network.connection) != ConnectionSpec::default(),
+            "program.read_rate" => self.settings.read_rate.take().is_some(),
+            "checkpoint.write_rate" => checkpoint.and_then(|it| it.write_rate.take()).is_some(),
+            "checkpoint.read_rate" => checkpoint.and_then(|it| it.read_rate.take()).is_some(),
+            key => unreachable!("each key that is left out has a line here, and `{key}` has none"),
+        }
     }
 }
 
@@ -192,6 +196,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::experiment::calibration;
     use crate::report::Gradients;
     use crate::simulation::Lanes;
     use crate::training::train;
@@ -264,6 +269,53 @@ mod tests {
         assert_eq!(slow_disk.run.digest, predicted(saved).run.digest);
         for other in [drawn, whole] {
             assert_eq!(other.run.digest, plain.run.digest, "without {:?}", other.left_out);
+        }
+    }
+
+    #[test]
+    fn a_key_of_which_launch_says_that_it_changes_nothing_changes_no_prediction_of_a_launch() {
+        let predicted = |key: &str, value: &str| {
+            let text = "[cluster]\nps = 1\nworker = 2\n[program]\nmodel = 'mlp'\nbatch = 8\n\
+                        [checkpoint]\nevery_steps = 5\n[stop]\nsteps = 10\n\
+                        [[run]]\nname = 'a'\nmode = 'async'\n";
+            let mut experiment = Experiment::parse(text).unwrap();
+            if !key.is_empty() {
+                experiment = experiment.set(&format!("{key}={value}")).unwrap();
+                let warned = experiment.flags_without_effect(&experiment.trials().unwrap());
+                assert_eq!(warned.len(), usize::from(key != "gpus"), "{key}: {warned:?}");
+            }
+            let measure = || Ok::<_, ExperimentError>(calibration::a_machine());
+            let predictor = Predictor::new(&experiment, Tuning::default(), measure).unwrap();
+            predictor.predict(0, &train).unwrap()
+        };
+        let plain = predicted("", "").run.digest;
+        // Not `program.read_rate`: it is refused without a data set that is read as it is used.
+        let law = "{ law = 'constant', value = 2.0 }";
+        for (key, value, is_left_out) in [
+            ("compute.straggler", law, true),
+            ("compute.step_time", "{ law = 'constant', value = '1s' }", true),
+            ("compute.slow", "{ 'worker:1' = 50.0 }", true),
+            ("compute.tasks", "{ ps = { rate = '1MFLOP/s' } }", true),
+            ("gpus", "{ worker = { preset = 'a100-80gb' } }", true),
+            ("network.link", "[{ between = ['ps:0', 'worker:0'], latency = '1s' }]", true),
+            ("network.connection", "{ start = '1s' }", true),
+            ("checkpoint.write_rate", "1kB/s", true),
+            ("checkpoint.read_rate", "1kB/s", true),
+            ("compute.rate", "1MFLOP/s", false),
+            ("compute.memory", "1MB/s", false),
+            ("compute.efficiency", "{ matmul = 0.1, reduction = 0.1 }", false),
+            ("network.latency", "1s", false),
+            ("network.bandwidth", "1Mbps", false),
+            ("network.mtu", "1500", false),
+            ("network.message_cost", "1s", false),
+            ("network.incast", "1.0", false),
+            ("network.tasks", "{ ps = { latency = '1s', bandwidth = '1Mbps' } }", false),
+        ] {
+            let changed = predicted(key, value);
+            assert_eq!(changed.run.digest, plain, "{key}");
+            let expected: Vec<&str> = is_left_out.then_some(key).into_iter().collect();
+            assert_eq!(changed.left_out, expected);
+            assert_eq!(LEFT_OUT.contains(&key), is_left_out, "{key}");
         }
     }
 

@@ -94,6 +94,7 @@ use crate::user_file;
 pub use calibration::{
     Calibration, EnvelopeCost, MeasuredCompute, MeasuredLanes, MeasuredNetwork, NoiseKind,
 };
+pub(super) use change::LEFT_OUT;
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;

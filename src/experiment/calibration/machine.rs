@@ -107,6 +107,7 @@ impl Machine {
         let hardware = &mut cluster.hardware;
         hardware.message_thread = Some(calibration.message_thread());
         hardware.noise = calibration.noise();
+        hardware.compute.efficiency.clear(); // the scenario's are of other devices
         calibration.apply(&mut hardware.network, &mut hardware.compute);
     }
 
@@ -207,7 +208,7 @@ pub(super) mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    pub(in crate::experiment::calibration) fn machine() -> Machine {
+    pub(in crate::experiment) fn machine() -> Machine {
         Machine {
             rate: 40e9,
             memory: 8e9,

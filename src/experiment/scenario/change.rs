@@ -15,6 +15,7 @@ use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
 use super::{RunSpec, Scenario};
 use own::own_scenario;
+pub(in crate::experiment) use simulated::LEFT_OUT;
 
 /// A change of one key of a scenario: its new value, written `path=value`, or its removal.
 ///

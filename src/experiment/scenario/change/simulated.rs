@@ -2,6 +2,23 @@
 
 use super::{Change, Sweep};
 
+/// The keys that no deployment reads and the model of a measured machine has no value for: the
+/// prediction of a launch leaves them out, and names them. Of the other keys that no deployment
+/// reads it has the machine's own values, but for `compute.stop_cost`: that stands for the rest of
+/// a kernel that is stopped, which a deployment has, too.
+pub(in crate::experiment) const LEFT_OUT: [&str; 10] = [
+    "compute.straggler",
+    "compute.step_time",
+    "compute.slow",
+    "compute.tasks",
+    "gpus",
+    "network.link",
+    "network.connection",
+    "program.read_rate",
+    "checkpoint.write_rate",
+    "checkpoint.read_rate",
+];
+
 impl Change {
     /// The key that it sets, if no deployment reads that. One that inflicts faults reads how fast
     /// the network is.
@@ -19,15 +36,13 @@ impl Change {
         match own[..] {
             ["compute", "numerics"] => value.as_str() == Some("shapes"),
             ["compute", "devices"] => false,
-            ["compute", _, ..] | ["calibration", ..] => true,
+            // `launch` tells of it wherever it is from: a graph can name GPUs.
+            ["gpus", ..] => false,
             ["network", "latency" | "bandwidth" | "preset"] => !has_faults,
-            [
-                "network",
-                "mtu" | "message_cost" | "incast" | "connection" | "tasks" | "link",
-                ..,
-            ] => true,
-            ["program", "read_rate"] | ["checkpoint", "read_rate" | "write_rate"] => true,
-            _ => false,
+            ["compute", _, ..]
+            | ["calibration", ..]
+            | ["network", "mtu" | "message_cost" | "incast" | "tasks", ..] => true,
+            _ => LEFT_OUT.iter().any(|key| own.starts_with(&key.split('.').collect::<Vec<_>>())),
         }
     }
 }
