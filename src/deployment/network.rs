@@ -198,15 +198,16 @@ impl Network {
         let inquiry = Inquiry::new();
         server.look_at_progress(&inquiry);
         until(|| inquiry.is_over()).await;
-        server.training().progress()
+        told(&inquiry, server)
     }
 
     /// The task's status.
     async fn status(&self, server: &Server) -> TaskStatus {
-        let (waiting, sessions) = (Inquiry::new(), Inquiry::new());
+        let (waiting, sessions, progress) = (Inquiry::new(), Inquiry::new(), Inquiry::new());
         server.inquire(&waiting);
         server.list_sessions(&sessions);
-        until(|| waiting.is_over() && sessions.is_over()).await;
+        server.look_at_progress(&progress);
+        until(|| waiting.is_over() && sessions.is_over() && progress.is_over()).await;
         let (waiting, sessions) = (waiting.take(), sessions.take());
         let cluster = self.roster.tasks().map(|task| {
             let address = self.known.task_address(&task).ok().map(str::to_owned);
@@ -214,7 +215,7 @@ impl Network {
         });
         let replicas = self.roster.replicas();
         let replicas = replicas.map(|tasks| tasks.iter().map(ToString::to_string).collect());
-        let (progress, now) = (server.training().progress(), server.clock().now());
+        let (progress, now) = (told(&progress, server), server.clock().now());
         let pace = progress.global_step.and_then(|step| self.pace.steps_per_second(now, step));
         let lost = progress.lost.iter().filter_map(|worker| self.roster.worker(*worker));
         let is_missing = server.training().waits_for_checkpoints();
@@ -245,6 +246,11 @@ impl Network {
             refused: self.quic.refusals().into_iter().chain(refused).collect(),
         }
     }
+}
+
+/// How far the training of `server` is, as was told; or as it knows, if nothing was told in time.
+fn told(inquiry: &Inquiry<TrainingProgress>, server: &Server) -> TrainingProgress {
+    inquiry.take().pop().unwrap_or_else(|| server.training().progress())
 }
 
 /// Looks now and then until `is_over`, but not for ever.

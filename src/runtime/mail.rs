@@ -18,6 +18,7 @@ use crate::runtime::messages::{
 };
 use crate::runtime::parameter_server::updating::Updates;
 use crate::runtime::patience::Patience;
+use crate::runtime::progress::TrainingProgress;
 use crate::runtime::reply::Reply;
 use crate::runtime::session_options::SessionOptions;
 use crate::runtime::session_status::SessionStatus;
@@ -170,6 +171,8 @@ pub(crate) enum ParameterServerMail {
     AskedToStop,
     /// The server: say what you wait for.
     Inquire(Asked<Waiting>),
+    /// The server: say how far the training is.
+    LookAtProgress(Asked<TrainingProgress>),
     /// The server stops: nobody is answered any more.
     Stop,
 }

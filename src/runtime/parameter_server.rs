@@ -41,6 +41,7 @@ use crate::runtime::messages::{MasterMessage, ParameterServerMessage, ProgramMes
 use crate::runtime::outbox::Outbox;
 use crate::runtime::parameter_server::resources::Resources;
 use crate::runtime::parameter_server::variable_store::VariableStore;
+use crate::runtime::progress::TrainingProgress;
 use crate::runtime::state::{Action, Commit, Served, StateRequest, StateValues, Ticket};
 use crate::runtime::waiting::Waiting;
 pub(crate) use membership::GRACE;
@@ -234,19 +235,19 @@ impl ParameterServer {
         self.served.push(Served { ticket, outcome });
     }
 
-    /// Notes for those who ask how far the training is, if this task has the global step, and who
-    /// is lost.
-    fn note_progress(&self) {
+    /// Says how far the training is. If this task has the global step it is as that says, and not
+    /// as the last step of the task's worker did.
+    fn look_at_progress(&self, asked: &Asked<TrainingProgress>) {
         let training = &self.outbox.actors.training;
         let value = |id| self.store.get(id).value()?.item::<i64>().ok();
         if let Some(step) = self.trainings.coordinations.keys().copied().filter_map(value).max() {
             training.note_step(step.max(0) as u64);
         }
         training.note_lost(self.trainings.members.all_that_departed().lost);
+        asked.answer([training.progress()]);
     }
 
     fn inquire(&self, asked: &Asked<Waiting>) {
-        self.note_progress();
         asked.answer(self.steps_wait_for());
         asked.answer(self.trainings.joins_wait_for(&self.trainings.title()));
     }
@@ -333,6 +334,7 @@ impl Receive for ParameterServer {
             ParameterServerMail::CheckSteps => self.check_steps(context),
             ParameterServerMail::AskedToStop => self.trainings.answer_joins(),
             ParameterServerMail::Inquire(asked) => self.inquire(&asked),
+            ParameterServerMail::LookAtProgress(asked) => self.look_at_progress(&asked),
             ParameterServerMail::Stop => context.stop(),
         }
         self.trainings.note_training();

@@ -30,6 +30,7 @@ use crate::runtime::outbox::Outbox;
 use crate::runtime::parameter_server::ParameterServer;
 use crate::runtime::patience::Patience;
 use crate::runtime::processor::Processor;
+use crate::runtime::progress::TrainingProgress;
 use crate::runtime::reply::Answer;
 use crate::runtime::session_status::SessionStatus;
 use crate::runtime::target::ServerTarget;
@@ -374,9 +375,9 @@ impl Server {
         self.actors.remotes.inquire(inquiry);
     }
 
-    /// Has the parameter server note how far the training is.
-    pub(crate) fn look_at_progress(&self, inquiry: &Inquiry<Waiting>) {
-        tell(&self.actors.parameter_server, ParameterServerMail::Inquire(inquiry.ask()));
+    /// Asks the parameter server how far the training is.
+    pub(crate) fn look_at_progress(&self, inquiry: &Inquiry<TrainingProgress>) {
+        tell(&self.actors.parameter_server, ParameterServerMail::LookAtProgress(inquiry.ask()));
     }
 
     /// Asks the master for its sessions.

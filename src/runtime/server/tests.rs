@@ -290,6 +290,26 @@ fn what_a_program_waits_for_is_told_with_what_the_actors_do() {
     });
 }
 
+#[test]
+fn a_question_of_how_far_the_training_is_is_another_than_what_is_waited_for() {
+    on_actix(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
+        let servers = Server::create_cluster(&cluster);
+        let ps = &servers[0];
+        ps.know_cluster();
+        hear(ps, register(0)).await;
+        ps.actors.lost(WORKER, Loss::Stopped);
+        settle().await;
+        waits(ps).await;
+        assert!(ps.training().progress().lost.is_empty(), "nobody asked who is lost");
+        let inquiry = Inquiry::new();
+        ps.look_at_progress(&inquiry);
+        settle().await;
+        let told: Vec<_> = inquiry.take().into_iter().map(|progress| progress.lost).collect();
+        assert_eq!(told, [[0]]);
+    });
+}
+
 /// The server of `task`, whose peers never start.
 fn started(cluster: ClusterSpec, task: TaskName) -> Server {
     let transport = InMemoryNetwork::new(&cluster).endpoint(&task).unwrap();
