@@ -23,7 +23,7 @@ pub(super) fn simulate_each<T: Send>(
     simulate_all(trials, simulate, |trial, result| {
         let result = match result {
             Err(failure) if failure.of_one_run().is_some() => {
-                failed.0.push(failure);
+                failed.add(failure);
                 None
             }
             result => Some(result?),
@@ -35,6 +35,10 @@ pub(super) fn simulate_each<T: Send>(
 }
 
 impl FailedRuns {
+    pub(super) fn add(&mut self, failure: Failure) {
+        self.0.push(failure);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -130,6 +130,13 @@ impl Failure {
         }
     }
 
+    /// Whether a task of a launch has failed, which says nothing of other launches: their settings
+    /// are right.
+    pub(super) fn is_of_one_launch(&self) -> bool {
+        let Self::Experiment(ExperimentError::Deployment(error)) = self else { return false };
+        matches!(error, DeploymentError::Task { code, .. } if *code != ExitCode::Usage)
+    }
+
     /// `failures` with those as one that differ in nothing but the run, in the order of the first.
     pub(super) fn together(failures: Vec<Self>) -> Vec<Self> {
         let mut together: Vec<Self> = Vec::new();

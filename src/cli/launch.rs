@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::args::LaunchArgs;
+use super::each::FailedRuns;
 use super::failure::Failure;
 use super::live::Live;
 use super::output::{Out, caution, command, digests, exit_code, tell_of_earlier, tell_of_tapes};
@@ -138,6 +139,7 @@ where
     Predict: Fn(usize) -> Result<Option<Prediction>, Failure>,
 {
     /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
+    /// One that fails does not keep the others from being launched.
     async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
         let Self { args, experiment, trials, .. } = self;
         let (repeats, format) = (args.repeat.get(), args.format.format());
@@ -147,7 +149,8 @@ where
         let mut out = Out::beside_earlier(args.out.as_deref(), began, self.quiet)?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
-        let (mut differing, mut cut_tapes) = (None, Vec::new());
+        let (mut failed, mut differing) = (FailedRuns::default(), None);
+        let mut cut_tapes = Vec::new();
         for (at, trial) in trials.iter().enumerate() {
             let mut launches = Launches::default();
             let prediction = (self.predict)(at)?;
@@ -160,8 +163,13 @@ where
                 let launched = match self.launch(&trial, place, events.as_ref(), &mut stop).await {
                     Ok(launched) => launched,
                     Err(error) => {
+                        let failure = Failure::from(error);
+                        if failure.is_of_one_launch() {
+                            failed.add(failure);
+                            continue;
+                        }
                         out.print_before_error(format, &report, all)?;
-                        return Err(error.into());
+                        return Err(failure);
                     }
                 };
                 let (mut result, recording) = match launched {
@@ -181,10 +189,14 @@ where
                 out.append(&report, &trial, &recording, events);
                 out.finish(&report);
             }
-            if repeats > 1 {
+            if repeats > 1 && !launches.0.is_empty() {
                 say!("{}: {}", trial.name, launches.in_words());
             }
             differing = differing.or(launches.judge(trial));
+        }
+        if !failed.is_empty() {
+            out.print_before_error(format, &report, all)?;
+            return Ok(failed.tell_or(|| ExitCode::Done));
         }
         logs.remove();
         out.print(format, &report)?;

@@ -225,6 +225,27 @@ fn a_task_that_is_killed_is_named_as_the_root_cause_and_the_others_are_stopped()
 }
 
 #[test]
+fn a_launch_that_fails_keeps_no_other_run_from_being_launched_and_the_code_is_its_own() {
+    let text =
+        endless("'async'") + "[[run]]\nname = 'next'\nmode = 'sync'\nset = { stop.steps = 20 }\n";
+    let path = scenario("launch_fails_first", &text);
+    let mut launch = Launch::start(&path, &["--json"]);
+    launch.wait_for_tasks(5);
+    let (victim, _) = tasks(&path).into_iter().find(|(_, role)| role == "ps:0").unwrap();
+    send("KILL", victim);
+    let said = launch.end();
+    assert_eq!(said.code, 138, "{}", said.err);
+    for told in ["1 of 2 runs are over", "run `only`: ps:0 failed first"] {
+        assert!(said.err.contains(told), "no `{told}` in: {}", said.err);
+    }
+    let result: Value = serde_json::from_str(&said.out).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    assert!(runs.len() == 1 && runs[0]["name"] == "next", "{result}");
+    assert_eq!(runs[0]["global_steps"], 20, "{result}");
+    assert_nothing_stays(&path);
+}
+
+#[test]
 fn a_task_that_stands_still_is_given_up_and_named_as_the_root_cause() {
     let is_given_up = |stopped: &str| {
         let text = endless("'async'") + "[network]\nrecovery = '3s'\n";
