@@ -68,15 +68,15 @@ impl SkippedFault {
     }
 }
 
-/// The kind of a fault. A `Task` is a task's name, or its index in a run.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum FaultKind<Task = TaskName> {
+pub enum FaultKind {
     /// A task dies, with its program, its actors and their state; messages under way to it and
     /// from it are lost. Skipped if the task's program has returned.
     Crash {
         /// The task.
-        task: Task,
+        task: TaskName,
         /// The time after which it starts again, without any state; `None` for never.
         restart_after: Option<Duration>,
     },
@@ -86,7 +86,7 @@ pub enum FaultKind<Task = TaskName> {
     /// once, as a crash does. Skipped if the task's program has returned.
     Stop {
         /// The task.
-        task: Task,
+        task: TaskName,
         /// The time from the end of the task until it starts again, and with it the tasks that it
         /// has ended; `None` for never.
         restart_after: Option<Duration>,
@@ -95,7 +95,7 @@ pub enum FaultKind<Task = TaskName> {
     /// timers stand still. What was under way goes on where it stopped when the fault ends.
     Freeze {
         /// The task.
-        task: Task,
+        task: TaskName,
         /// The duration of the freeze.
         lasts: Duration,
     },
@@ -103,7 +103,7 @@ pub enum FaultKind<Task = TaskName> {
     /// until the two tasks count each other as lost.
     Partition {
         /// The tasks.
-        tasks: Vec<Task>,
+        tasks: Vec<TaskName>,
         /// The duration of the partition.
         lasts: Duration,
     },
@@ -112,9 +112,9 @@ pub enum FaultKind<Task = TaskName> {
     /// connect to the sender either.
     OneWay {
         /// The task whose messages do not get through.
-        from: Task,
+        from: TaskName,
         /// The task that does not get them.
-        to: Task,
+        to: TaskName,
         /// The duration of the partition.
         lasts: Duration,
     },
@@ -123,7 +123,7 @@ pub enum FaultKind<Task = TaskName> {
     /// when it comes.
     Loss {
         /// The tasks.
-        tasks: Vec<Task>,
+        tasks: Vec<TaskName>,
         /// The chance that a message is late, and that sending it again is in vain; below 1.
         rate: f64,
         /// The duration of the losses.
@@ -133,7 +133,7 @@ pub enum FaultKind<Task = TaskName> {
     /// cards are as much slower.
     SlowLink {
         /// The tasks.
-        tasks: Vec<Task>,
+        tasks: Vec<TaskName>,
         /// The factor, at least 1.
         factor: f64,
         /// The duration of the slowness.
@@ -144,7 +144,7 @@ pub enum FaultKind<Task = TaskName> {
     /// longer.
     SlowTask {
         /// The task.
-        task: Task,
+        task: TaskName,
         /// The factor.
         factor: f64,
         /// The duration of the slowness.
@@ -163,7 +163,19 @@ pub enum FaultKind<Task = TaskName> {
     },
 }
 
-impl<Task> FaultKind<Task> {
+/// What a fault says beside its kind: the tasks, times and numbers that its kind has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct FaultDetails {
+    /// All tasks that it names.
+    pub(crate) tasks: Vec<TaskName>,
+    pub(crate) restart_after: Option<Duration>,
+    pub(crate) lasts: Option<Duration>,
+    pub(crate) rate: Option<f64>,
+    pub(crate) factor: Option<f64>,
+    pub(crate) damage: Option<Damage>,
+}
+
+impl FaultKind {
     /// The key of a scenario that says it.
     pub(crate) const fn key(&self) -> &'static str {
         match self {
@@ -180,72 +192,59 @@ impl<Task> FaultKind<Task> {
         }
     }
 
+    /// What it says beside its kind.
+    pub(crate) fn details(&self) -> FaultDetails {
+        let none = FaultDetails::default();
+        match self.clone() {
+            Self::Crash { task, restart_after } | Self::Stop { task, restart_after } => {
+                FaultDetails { tasks: vec![task], restart_after, ..none }
+            }
+            Self::Freeze { task, lasts } => {
+                FaultDetails { tasks: vec![task], lasts: Some(lasts), ..none }
+            }
+            Self::Partition { tasks, lasts } => FaultDetails { tasks, lasts: Some(lasts), ..none },
+            Self::OneWay { from, to, lasts } => {
+                FaultDetails { tasks: vec![from, to], lasts: Some(lasts), ..none }
+            }
+            Self::Loss { tasks, rate, lasts } => {
+                FaultDetails { tasks, rate: Some(rate), lasts: Some(lasts), ..none }
+            }
+            Self::SlowLink { tasks, factor, lasts } => {
+                FaultDetails { tasks, factor: Some(factor), lasts: Some(lasts), ..none }
+            }
+            Self::SlowTask { task, factor, lasts } => {
+                let (tasks, factor) = (vec![task], Some(factor));
+                FaultDetails { tasks, factor, lasts: Some(lasts), ..none }
+            }
+            Self::FullDisk { lasts } => FaultDetails { lasts: Some(lasts), ..none },
+            Self::TornCheckpoint { damage } => FaultDetails { damage: Some(damage), ..none },
+        }
+    }
+
+    /// The tasks that it names; none of a fault of the disk.
+    pub(crate) fn tasks(&self) -> Vec<TaskName> {
+        self.details().tasks
+    }
+
+    /// The ways that it disturbs, each from one task to another; none unless it is of the network.
+    pub(crate) fn ways(&self) -> Vec<(TaskName, TaskName)> {
+        if let Self::OneWay { from, to, .. } = self {
+            return vec![(from.clone(), to.clone())];
+        }
+        let (tasks, mut ways) = (self.tasks(), Vec::new());
+        for (position, one) in tasks.iter().enumerate() {
+            for other in &tasks[position + 1..] {
+                ways.extend([(other.clone(), one.clone()), (one.clone(), other.clone())]);
+            }
+        }
+        ways
+    }
+
     /// The time from its beginning until the same can befall the same again; none if a task does
     /// not come back.
     pub(crate) fn span(&self) -> Option<Duration> {
-        match self {
-            Self::Crash { restart_after, .. } | Self::Stop { restart_after, .. } => *restart_after,
-            Self::Freeze { lasts, .. }
-            | Self::Partition { lasts, .. }
-            | Self::OneWay { lasts, .. }
-            | Self::Loss { lasts, .. }
-            | Self::SlowLink { lasts, .. }
-            | Self::SlowTask { lasts, .. }
-            | Self::FullDisk { lasts } => Some(*lasts),
-            Self::TornCheckpoint { .. } => Some(Duration::ZERO),
-        }
-    }
-
-    /// The first task that it happens to; none of a fault of the disk.
-    pub(crate) fn task(&self) -> Option<&Task> {
-        match self {
-            Self::Crash { task, .. }
-            | Self::Stop { task, .. }
-            | Self::Freeze { task, .. }
-            | Self::SlowTask { task, .. } => Some(task),
-            Self::Partition { tasks, .. }
-            | Self::Loss { tasks, .. }
-            | Self::SlowLink { tasks, .. } => tasks.first(),
-            Self::OneWay { from, .. } => Some(from),
-            Self::FullDisk { .. } | Self::TornCheckpoint { .. } => None,
-        }
-    }
-}
-
-impl FaultKind {
-    /// The same, with each task that it names as its index in `tasks`; `None` if one of them is not
-    /// in `tasks`.
-    pub(crate) fn among(&self, tasks: &[TaskName]) -> Option<FaultKind<usize>> {
-        use FaultKind::{
-            Crash, Freeze, FullDisk, Loss, OneWay, Partition, SlowLink, SlowTask, Stop,
-            TornCheckpoint,
-        };
-        let index = |task: &TaskName| tasks.iter().position(|one| one == task);
-        let all = |tasks: &[TaskName]| tasks.iter().map(index).collect::<Option<Vec<_>>>();
-        Some(match self {
-            Self::Crash { task, restart_after } => {
-                Crash { task: index(task)?, restart_after: *restart_after }
-            }
-            Self::Stop { task, restart_after } => {
-                Stop { task: index(task)?, restart_after: *restart_after }
-            }
-            Self::Freeze { task, lasts } => Freeze { task: index(task)?, lasts: *lasts },
-            Self::Partition { tasks, lasts } => Partition { tasks: all(tasks)?, lasts: *lasts },
-            Self::OneWay { from, to, lasts } => {
-                OneWay { from: index(from)?, to: index(to)?, lasts: *lasts }
-            }
-            Self::Loss { tasks, rate, lasts } => {
-                Loss { tasks: all(tasks)?, rate: *rate, lasts: *lasts }
-            }
-            Self::SlowLink { tasks, factor, lasts } => {
-                SlowLink { tasks: all(tasks)?, factor: *factor, lasts: *lasts }
-            }
-            Self::SlowTask { task, factor, lasts } => {
-                SlowTask { task: index(task)?, factor: *factor, lasts: *lasts }
-            }
-            Self::FullDisk { lasts } => FullDisk { lasts: *lasts },
-            Self::TornCheckpoint { damage } => TornCheckpoint { damage: *damage },
-        })
+        let FaultDetails { lasts, restart_after, damage, .. } = self.details();
+        lasts.or(restart_after).or(damage.map(|_| Duration::ZERO))
     }
 }
 

@@ -215,7 +215,9 @@ impl FaultInjector {
     /// nobody.
     pub(super) fn blamed_task(&self, event: &FaultEvent) -> usize {
         match event {
-            FaultEvent::Begin { kind, .. } => kind.task().map_or(0, |task| self.index(task)),
+            FaultEvent::Begin { kind, .. } => {
+                kind.tasks().first().map_or(0, |task| self.index(task))
+            }
             FaultEvent::Restart { task }
             | FaultEvent::AskToStop { task, .. }
             | FaultEvent::EndOfGrace { task, .. }

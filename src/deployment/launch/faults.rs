@@ -33,22 +33,6 @@ pub(super) fn restarts(kind: &FaultKind, task: &TaskName) -> bool {
     }
 }
 
-/// Whether `kind` disturbs the links between processes.
-pub(super) fn is_of_links(kind: &FaultKind) -> bool {
-    match kind {
-        FaultKind::Partition { .. }
-        | FaultKind::OneWay { .. }
-        | FaultKind::Loss { .. }
-        | FaultKind::SlowLink { .. } => true,
-        FaultKind::Crash { .. }
-        | FaultKind::Stop { .. }
-        | FaultKind::Freeze { .. }
-        | FaultKind::SlowTask { .. }
-        | FaultKind::FullDisk { .. }
-        | FaultKind::TornCheckpoint { .. } => false,
-    }
-}
-
 /// The time in which a slow process stands still once and goes on once.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
@@ -56,7 +40,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Deed {
     /// Begins a fault.
-    Begin(FaultKind<usize>),
+    Begin(Fault),
     /// Starts a process that was killed, or has ended, again.
     Start { index: usize },
     /// Forgets whom a parameter server was to end: who still runs then has not heard of its stop.
@@ -69,20 +53,12 @@ pub(super) enum Deed {
     Settle { number: usize },
 }
 
-/// A deed to come.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Due {
-    pub(super) deed: Deed,
-    /// The fault that it is the beginning of; none if that has begun.
-    pub(super) begins: Option<Fault>,
-}
-
 /// What is still to be done, by time.
 #[derive(Default)]
 pub(super) struct Agenda {
     /// The faults, each with its time since the training begins, until it does.
-    faults: Vec<(Duration, Due)>,
-    due: BTreeMap<(Time, usize), Due>,
+    faults: Vec<(Duration, Deed)>,
+    due: BTreeMap<(Time, usize), Deed>,
     added: usize,
 }
 
@@ -90,28 +66,23 @@ impl Agenda {
     /// The agenda of those of `faults` that have a time, on the processes of `tasks`.
     pub(super) fn new(faults: &[Fault], tasks: &[TaskName]) -> Self {
         let known = |fault: &Fault| {
-            let at = fault.at.time()?;
-            let deed = Deed::Begin(fault.kind.among(tasks)?);
-            let due = Due { deed, begins: Some(fault.clone()) };
-            Some((at.since(Time::ZERO), due))
+            let at = fault.at.time()?.since(Time::ZERO);
+            let are_here = fault.kind.tasks().iter().all(|task| tasks.contains(task));
+            are_here.then(|| (at, Deed::Begin(fault.clone())))
         };
         Self { faults: faults.iter().filter_map(known).collect(), ..Self::default() }
     }
 
     /// The training begins `now`; it begins once.
     pub(super) fn begin(&mut self, now: Time) {
-        for (at, due) in std::mem::take(&mut self.faults) {
-            self.insert(now.after(at), due);
+        for (at, deed) in std::mem::take(&mut self.faults) {
+            self.add(now.after(at), deed);
         }
     }
 
-    /// Adds what a fault that has begun does `at` that time.
+    /// Adds what is to be done `at` that time.
     pub(super) fn add(&mut self, at: Time, deed: Deed) {
-        self.insert(at, Due { deed, begins: None });
-    }
-
-    fn insert(&mut self, at: Time, due: Due) {
-        self.due.insert((at, self.added), due);
+        self.due.insert((at, self.added), deed);
         self.added += 1;
     }
 
@@ -121,9 +92,9 @@ impl Agenda {
     }
 
     /// Takes the next deed, if it is due at `now`.
-    pub(super) fn take(&mut self, now: Time) -> Option<Due> {
+    pub(super) fn take(&mut self, now: Time) -> Option<Deed> {
         self.next().filter(|at| *at <= now)?;
-        self.due.pop_first().map(|(_, due)| due)
+        self.due.pop_first().map(|(_, deed)| deed)
     }
 
     /// Whether nothing is left to do.
@@ -133,9 +104,10 @@ impl Agenda {
 
     /// Takes all that is left; returns the faults that had not begun.
     pub(super) fn clear(&mut self) -> Vec<Fault> {
-        let faults = std::mem::take(&mut self.faults).into_iter().map(|(_, due)| due);
+        let faults = std::mem::take(&mut self.faults).into_iter().map(|(_, deed)| deed);
         let due = std::mem::take(&mut self.due).into_values();
-        faults.chain(due).filter_map(|due| due.begins).collect()
+        let begins = |deed| if let Deed::Begin(fault) = deed { Some(fault) } else { None };
+        faults.chain(due).filter_map(begins).collect()
     }
 }
 
@@ -202,12 +174,8 @@ mod tests {
         agenda.begin(began);
         assert_eq!(agenda.take(began), None);
         let late = began.after(Duration::from_secs(5));
-        let due = |fault: Fault| {
-            let deed = Deed::Begin(fault.kind.among(&tasks)?);
-            Some(Due { deed, begins: Some(fault) })
-        };
-        assert_eq!(agenda.take(late), due(stop));
-        assert_eq!(agenda.take(late), due(kill));
+        assert_eq!(agenda.take(late), Some(Deed::Begin(stop)));
+        assert_eq!(agenda.take(late), Some(Deed::Begin(kill)));
         assert_eq!(agenda.take(late), None);
         agenda.add(late, Deed::Settle { number: 5 });
         assert_eq!(agenda.clear(), [last], "the fault that the training did not come to");

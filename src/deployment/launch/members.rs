@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-use super::faults::{is_of_links, restarts};
+use super::faults::restarts;
 use super::folder::Folder;
 use super::relay::Relay;
 use super::{Launch, VARIABLES};
@@ -67,7 +67,7 @@ pub(super) fn start(order: &Launch) -> Result<Cluster, DeploymentError> {
         |socket: &UdpSocket| socket.local_addr().map_err(DeploymentError::system("open a socket"));
     let addresses = sockets.iter().map(address).collect::<Result<Vec<_>, _>>()?;
     let asker = order.status_of.as_ref().map(|_| asker(&authority)).transpose()?;
-    let is_disturbed = order.faults.iter().any(|fault| is_of_links(&fault.kind));
+    let is_disturbed = order.faults.iter().any(|fault| !fault.kind.ways().is_empty());
     let relay = is_disturbed.then(|| Relay::new(&addresses)).transpose()?;
     let seen_by = |index| relay.as_ref().map_or(&*addresses, |relay| relay.seen_by(index));
     let specs = (0..order.tasks.len()).map(|index| cluster(&order.tasks, seen_by(index))).collect();

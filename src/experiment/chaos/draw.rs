@@ -110,7 +110,7 @@ fn stop(draws: &mut impl Rng, tasks: &[TaskName], length: f64) -> Option<Fault> 
 /// Whether the training that `fault` stops does not begin anew: a parameter server that is asked to
 /// stop ends all tasks, and only checkpoints have what they have learnt.
 fn keeps_what_is_learnt(trial: &Trial, fault: &Fault) -> bool {
-    let has_server = fault.kind.task().is_some_and(TaskName::is_parameter_server);
+    let has_server = fault.kind.tasks().iter().any(TaskName::is_parameter_server);
     trial.has_checkpoints() || !has_server
 }
 

@@ -165,7 +165,7 @@ fn a_fault_that_comes_again_is_drawn_for_each_task_of_a_job_until_the_training_e
     assert_eq!(drawn, faults.of_seed(7).list);
     assert_ne!(drawn, faults.of_seed(8).list);
     let of = |name: &str| -> Vec<f64> {
-        let is_its = |fault: &&Fault| fault.kind.task().unwrap().to_string() == name;
+        let is_its = |fault: &&Fault| fault.kind.tasks()[0].to_string() == name;
         let hours = |fault: &Fault| fault.at.time().unwrap().as_secs_f64() / 3600.0;
         drawn.iter().filter(is_its).map(hours).collect()
     };

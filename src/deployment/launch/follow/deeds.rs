@@ -6,9 +6,10 @@ use super::Followed;
 use super::followee::{Followee, Stop};
 use super::listener::{self, Exit, NewsSender};
 use crate::clock::Clock;
+use crate::cluster::TaskName;
 use crate::deployment::DeploymentError;
 use crate::deployment::launch::damage::inflict;
-use crate::deployment::launch::faults::{Deed, Due, PERIOD, signal};
+use crate::deployment::launch::faults::{Deed, PERIOD, signal};
 use crate::deployment::launch::relay::Disturbance;
 use crate::faults::{Damage, FaultKind, SkipReason, SkippedFault};
 use crate::runtime::STOP_GRACE;
@@ -25,18 +26,18 @@ impl Followed<'_> {
     /// # Errors
     /// If the system refuses to start a process again, or to send a signal.
     pub(super) fn do_what_is_due(&mut self) -> Result<(), DeploymentError> {
-        while let Some(Due { deed, begins }) = self.agenda.take(self.clock.now()) {
-            let skipped = self.carry_out(deed)?;
-            let skipped = begins.zip(skipped).map(|(fault, why)| SkippedFault { fault, why });
-            self.skipped.extend(skipped);
+        while let Some(deed) = self.agenda.take(self.clock.now()) {
+            self.carry_out(deed)?;
         }
         Ok(())
     }
 
-    /// Carries out `deed`, or returns why it is skipped.
-    fn carry_out(&mut self, deed: Deed) -> Result<Option<SkipReason>, DeploymentError> {
+    fn carry_out(&mut self, deed: Deed) -> Result<(), DeploymentError> {
         match deed {
-            Deed::Begin(fault) => return self.begin(fault),
+            Deed::Begin(fault) => {
+                let skipped = self.begin(&fault.kind)?;
+                self.skipped.extend(skipped.map(|why| SkippedFault { fault, why }));
+            }
             Deed::Start { index } if self.must_wait_for_an_end(index) => {
                 self.agenda.add(self.clock.now().after(SOON), deed);
             }
@@ -57,44 +58,48 @@ impl Followed<'_> {
                 }
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Begins a fault, or returns why it is skipped.
-    fn begin(&mut self, fault: FaultKind<usize>) -> Result<Option<SkipReason>, DeploymentError> {
+    fn begin(&mut self, fault: &FaultKind) -> Result<Option<SkipReason>, DeploymentError> {
         match fault {
-            FaultKind::Crash { task, restart_after } => Ok(self.kill(task, restart_after)),
-            FaultKind::Stop { task, restart_after } => self.ask_to_stop(task, restart_after),
-            FaultKind::Freeze { task, lasts } => self.stand_still(task, lasts),
+            FaultKind::Crash { task, restart_after } => {
+                return Ok(self.kill(self.index(task), *restart_after));
+            }
+            FaultKind::Stop { task, restart_after } => {
+                return self.ask_to_stop(self.index(task), *restart_after);
+            }
+            FaultKind::Freeze { task, lasts } => {
+                return self.stand_still(self.index(task), *lasts);
+            }
             FaultKind::SlowTask { task, factor, lasts } => {
-                let name = &self.tasks[task].task;
-                (self.order.tell)(&format!("fault: {name} is slower by {factor} for {lasts:?}"));
-                if self.tasks[task].slowness.add(factor, lasts) {
-                    self.slow(task)?;
+                (self.order.tell)(&format!("fault: {task} is slower by {factor} for {lasts:?}"));
+                let index = self.index(task);
+                if self.tasks[index].slowness.add(*factor, *lasts) {
+                    self.slow(index)?;
                 }
-                Ok(None)
             }
-            FaultKind::Partition { tasks, lasts } => {
-                self.disturb(&ways(&tasks), Disturbance::Cut, lasts);
-                Ok(None)
+            FaultKind::Partition { lasts, .. } | FaultKind::OneWay { lasts, .. } => {
+                self.disturb(fault, Disturbance::Cut, *lasts);
             }
-            FaultKind::OneWay { from, to, lasts } => {
-                self.disturb(&[(from, to)], Disturbance::Cut, lasts);
-                Ok(None)
+            FaultKind::Loss { rate, lasts, .. } => {
+                self.disturb(fault, Disturbance::Loses(*rate), *lasts);
             }
-            FaultKind::Loss { tasks, rate, lasts } => {
-                self.disturb(&ways(&tasks), Disturbance::Loses(rate), lasts);
-                Ok(None)
-            }
-            FaultKind::SlowLink { tasks, factor, lasts } => {
+            FaultKind::SlowLink { factor, lasts, .. } => {
                 let (latency, rate) = (self.order.latency, self.order.bandwidth.0);
-                let how = Disturbance::Slow { latency, rate, factor };
-                self.disturb(&ways(&tasks), how, lasts);
-                Ok(None)
+                let how = Disturbance::Slow { latency, rate, factor: *factor };
+                self.disturb(fault, how, *lasts);
             }
-            FaultKind::TornCheckpoint { damage } => Ok(self.damage(damage)),
-            FaultKind::FullDisk { .. } => Ok(Some(SkipReason::OnlySimulated)),
+            FaultKind::TornCheckpoint { damage } => return Ok(self.damage(*damage)),
+            FaultKind::FullDisk { .. } => return Ok(Some(SkipReason::OnlySimulated)),
         }
+        Ok(None)
+    }
+
+    fn index(&self, task: &TaskName) -> usize {
+        let position = self.order.tasks.iter().position(|own| own == task);
+        position.expect("the agenda has faults of these tasks alone")
     }
 
     /// The number of the process of the task `index`, if it runs.
@@ -211,9 +216,13 @@ impl Followed<'_> {
         running.map_or(Ok(()), |id| self.stop_process(index, id, still))
     }
 
-    fn disturb(&mut self, ways: &[(usize, usize)], how: Disturbance, lasts: Duration) {
+    /// Disturbs the links that `fault` is of.
+    fn disturb(&mut self, fault: &FaultKind, how: Disturbance, lasts: Duration) {
+        let index = |(from, to): &(TaskName, TaskName)| (self.index(from), self.index(to));
+        let mut ways: Vec<(usize, usize)> = fault.ways().iter().map(index).collect();
+        ways.sort_unstable(); // as they are told
         let Some(relay) = &mut self.relay else { return };
-        let number = relay.disturb(ways, how);
+        let number = relay.disturb(&ways, how);
         self.agenda.add(self.clock.now().after(lasts), Deed::Settle { number });
         let tasks = &self.order.tasks;
         let named = |(from, to): &(usize, usize)| format!("{} to {}", tasks[*from], tasks[*to]);
@@ -280,13 +289,4 @@ impl Followed<'_> {
         self.skipped.extend(missed.map(|fault| SkippedFault { fault, why }));
         self.sender = None;
     }
-}
-
-/// From each of `tasks` to each other.
-fn ways(tasks: &[usize]) -> Vec<(usize, usize)> {
-    let from = |one: &usize| {
-        let others = tasks.iter().filter(|other| *other != one);
-        others.map(|other| (*one, *other)).collect::<Vec<_>>()
-    };
-    tasks.iter().flat_map(from).collect()
 }

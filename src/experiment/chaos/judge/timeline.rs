@@ -100,16 +100,13 @@ impl Timeline<'_> {
 
     /// For how long a fault of `kind` cuts the way between `one` and `other`, if it does.
     fn cut(&self, kind: &FaultKind, one: &TaskName, other: &TaskName) -> Option<Duration> {
-        let are_in = |tasks: &[TaskName]| tasks.contains(one) && tasks.contains(other);
+        let tasks = kind.tasks();
+        let is_between = tasks.contains(one) && tasks.contains(other);
         match kind {
+            _ if !is_between => None,
             // A connection that breaks by losses is noticed, and made anew, after their end.
-            FaultKind::Loss { tasks, lasts, .. } if are_in(tasks) => {
-                Some(*lasts + 2 * self.trial.cluster.faults.silence)
-            }
-            FaultKind::Partition { tasks, lasts } if are_in(tasks) => Some(*lasts),
-            FaultKind::OneWay { from, to, lasts } => {
-                ([from, to] == [one, other] || [to, from] == [one, other]).then_some(*lasts)
-            }
+            FaultKind::Loss { lasts, .. } => Some(*lasts + 2 * self.trial.cluster.faults.silence),
+            FaultKind::Partition { lasts, .. } | FaultKind::OneWay { lasts, .. } => Some(*lasts),
             _ => None,
         }
     }
@@ -141,30 +138,29 @@ impl Timeline<'_> {
 
     /// Whether tasks may count each other as lost though neither has died.
     fn separates(&self) -> bool {
-        let silence = self.trial.cluster.faults.silence;
-        let apart = |fault: &Fault| match &fault.kind {
-            FaultKind::Freeze { lasts, .. }
-            | FaultKind::Partition { lasts, .. }
-            | FaultKind::OneWay { lasts, .. } => *lasts,
-            FaultKind::Loss { .. } => silence, // it may break a connection, however short it is
-            _ => Duration::ZERO,
-        };
-        self.faults.iter().map(apart).sum::<Duration>() >= silence
+        self.apart(|_| true) >= self.trial.cluster.faults.silence
     }
 
     /// Whether `worker` may be unable to ask `chief`: that has died, or they have lost each other.
     pub(super) fn cuts_off(&self, worker: &TaskName, chief: Option<&TaskName>) -> bool {
-        let parts = |task: &TaskName| task == worker || Some(task) == chief;
-        let silence = self.trial.cluster.faults.silence;
+        let is_theirs = |task: &TaskName| task == worker || Some(task) == chief;
+        let has_died = chief.is_some_and(|chief| self.ends(chief));
+        has_died || self.apart(is_theirs) >= self.trial.cluster.faults.silence
+    }
+
+    /// For how long in all those of the faults that are of meant tasks alone have tasks count each
+    /// other as lost though neither has died.
+    fn apart(&self, is_meant: impl Fn(&TaskName) -> bool) -> Duration {
+        let is_of_them = |fault: &&Fault| fault.kind.tasks().iter().all(&is_meant);
         let apart = |fault: &Fault| match &fault.kind {
-            FaultKind::Freeze { task, lasts } if parts(task) => *lasts,
-            FaultKind::Partition { tasks, lasts } if tasks.iter().all(parts) => *lasts,
-            FaultKind::Loss { tasks, .. } if tasks.iter().all(parts) => silence,
-            FaultKind::OneWay { from, to, lasts } if parts(from) && parts(to) => *lasts,
+            FaultKind::Freeze { lasts, .. }
+            | FaultKind::Partition { lasts, .. }
+            | FaultKind::OneWay { lasts, .. } => *lasts,
+            // It may break a connection, however short it is.
+            FaultKind::Loss { .. } => self.trial.cluster.faults.silence,
             _ => Duration::ZERO,
         };
-        let has_died = chief.is_some_and(|chief| self.ends(chief));
-        has_died || self.faults.iter().map(apart).sum::<Duration>() >= silence
+        self.faults.iter().filter(is_of_them).map(apart).sum()
     }
 
     /// Whether the training may lose what it has learnt, or a task that it can't go on without.
@@ -198,13 +194,16 @@ impl Timeline<'_> {
     /// Whether two tasks, of which one needs the other, are apart for longer than a lost task is
     /// waited for.
     fn parts_for_long(&self) -> bool {
-        self.outlasts_recovery(|fault, one, other| match &fault.kind {
-            FaultKind::Crash { task, .. } if task == one || task == other => self.pause(fault),
-            FaultKind::Stop { task, restart_after } if task == one || task == other => {
-                Some(STOP_GRACE + (*restart_after)?)
+        self.outlasts_recovery(|fault, one, other| {
+            let hits = fault.kind.tasks().iter().any(|task| task == one || task == other);
+            match &fault.kind {
+                FaultKind::Crash { .. } if hits => self.pause(fault),
+                FaultKind::Stop { restart_after, .. } if hits => {
+                    Some(STOP_GRACE + (*restart_after)?)
+                }
+                FaultKind::Freeze { lasts, .. } if hits => Some(*lasts),
+                kind => self.cut(kind, one, other),
             }
-            FaultKind::Freeze { task, lasts } if task == one || task == other => Some(*lasts),
-            kind => self.cut(kind, one, other),
         })
     }
 
@@ -307,7 +306,8 @@ impl Timeline<'_> {
             return;
         }
         let text = error.to_string();
-        let names_one = self.victims().any(|task| text.contains(&task.to_string()));
+        let mut victims = self.faults.iter().flat_map(|fault| fault.kind.tasks());
+        let names_one = victims.any(|task| text.contains(&task.to_string()));
         let has_torn_all = self.has(is_tear) && saved.is_empty();
         let waits_in_vain = self.trial.settings.all_reduce.is_none() && self.parts_for_long();
         let is_excused = match error.code {
@@ -325,21 +325,6 @@ impl Timeline<'_> {
         };
         let names_one = names_one || error.code.is_of_storage() || self.stops_all();
         found.unless(names_one && is_excused, Promise::Explains, how);
-    }
-
-    /// The tasks that a fault hits.
-    fn victims(&self) -> impl Iterator<Item = &TaskName> {
-        self.faults.iter().flat_map(|fault| match &fault.kind {
-            FaultKind::Crash { task, .. }
-            | FaultKind::Stop { task, .. }
-            | FaultKind::Freeze { task, .. }
-            | FaultKind::SlowTask { task, .. } => vec![task],
-            FaultKind::FullDisk { .. } | FaultKind::TornCheckpoint { .. } => Vec::new(),
-            FaultKind::OneWay { from, to, .. } => vec![from, to],
-            FaultKind::Partition { tasks, .. }
-            | FaultKind::Loss { tasks, .. }
-            | FaultKind::SlowLink { tasks, .. } => tasks.iter().collect(),
-        })
     }
 }
 

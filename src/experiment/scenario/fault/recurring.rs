@@ -74,7 +74,7 @@ impl Recurring {
 
     /// The times of one of its kinds. Each task has draws of its own.
     fn times(&self, kind: &FaultKind, seed: u64) -> impl Iterator<Item = Time> {
-        let task = kind.task().map(ToString::to_string).unwrap_or_default();
+        let task = kind.tasks().first().map(ToString::to_string).unwrap_or_default();
         let mut draws = random::stream(seed, &[&self.path, kind.key(), &task]);
         let (mut from, span) = (Some(Time::ZERO), kind.span());
         std::iter::from_fn(move || {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::DAMAGE;
-use crate::cluster::TaskName;
-use crate::simulation::{Fault, FaultKind, Trigger};
+use crate::faults::FaultDetails;
+use crate::simulation::{Fault, Trigger};
 use crate::units::Time;
 
 /// `faults` as a value of the key `fault`: parsed, it gives the same faults.
@@ -22,44 +22,25 @@ pub(in crate::experiment) fn written_alone(fault: &Fault) -> String {
         Trigger::Delivery(number) => format!("\"delivery {number}\""),
         Trigger::Event(number) => format!("\"event {number}\""),
     };
-    let list = |tasks: &[TaskName]| {
-        let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
-        format!("[{}]", names.join(", "))
+    let FaultDetails { tasks, restart_after, lasts, rate, factor, damage } = fault.kind.details();
+    let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
+    let value = match (&names[..], damage) {
+        (_, Some(damage)) => {
+            let found = DAMAGE.iter().find(|(_, own)| *own == damage);
+            format!("\"{}\"", found.expect("every damage has a name").0)
+        }
+        ([], None) => "true".to_owned(),
+        ([name], None) => name.clone(),
+        (names, None) => format!("[{}]", names.join(", ")),
     };
-    let ended = |how: &str, task: &TaskName, restart_after: Option<Duration>| {
-        let back = restart_after.map(|after| format!(", restart_after = {}", exact(after)));
-        format!("{how} = \"{task}\"{}", back.unwrap_or_default())
-    };
-    let what = match &fault.kind {
-        FaultKind::Crash { task, restart_after } => ended("crash", task, *restart_after),
-        FaultKind::Stop { task, restart_after } => ended("stop", task, *restart_after),
-        FaultKind::Freeze { task, lasts } => {
-            format!("freeze = \"{task}\", for = {}", exact(*lasts))
-        }
-        FaultKind::Partition { tasks, lasts } => {
-            format!("partition = {}, for = {}", list(tasks), exact(*lasts))
-        }
-        FaultKind::OneWay { from, to, lasts } => {
-            format!("one_way = [\"{from}\", \"{to}\"], for = {}", exact(*lasts))
-        }
-        FaultKind::Loss { tasks, rate, lasts } => {
-            format!("loss = {}, rate = {rate:?}, for = {}", list(tasks), exact(*lasts))
-        }
-        FaultKind::SlowLink { tasks, factor, lasts } => {
-            let tasks = list(tasks);
-            format!("slow_link = {tasks}, factor = {factor:?}, for = {}", exact(*lasts))
-        }
-        FaultKind::FullDisk { lasts } => format!("full_disk = true, for = {}", exact(*lasts)),
-        FaultKind::TornCheckpoint { damage } => {
-            let found = DAMAGE.iter().find(|(_, own)| own == damage);
-            let (name, _) = found.expect("every damage has a name");
-            format!("torn_checkpoint = \"{name}\"")
-        }
-        FaultKind::SlowTask { task, factor, lasts } => {
-            format!("slow_task = \"{task}\", factor = {factor:?}, for = {}", exact(*lasts))
-        }
-    };
-    format!("{{ at = {at}, {what} }}")
+    let beside = [
+        restart_after.map(|after| format!(", restart_after = {}", exact(after))),
+        rate.map(|rate| format!(", rate = {rate:?}")),
+        factor.map(|factor| format!(", factor = {factor:?}")),
+        lasts.map(|lasts| format!(", for = {}", exact(lasts))),
+    ];
+    let beside: String = beside.into_iter().flatten().collect();
+    format!("{{ at = {at}, {} = {value}{beside} }}", fault.kind.key())
 }
 
 /// A length of time in the largest unit in which it is a whole number.
