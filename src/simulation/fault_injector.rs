@@ -5,7 +5,7 @@
 
 mod cuts;
 mod effects;
-mod factors;
+mod in_force;
 mod losses;
 mod silence;
 mod skipped;
@@ -25,8 +25,8 @@ use super::faults::{Damage, FaultKind, Faults, SkipReason, SkippedFault, Trigger
 
 use cuts::Cuts;
 pub(super) use effects::{FaultEffect, FaultEvent};
-use factors::Factors;
-use losses::LossyPairs;
+use in_force::InForce;
+use losses::Losses;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
 use stops::{Stops, peer_left};
@@ -45,13 +45,8 @@ pub(super) struct FaultInjector {
     /// By task: its last freeze.
     last_freeze: Vec<Freeze>,
     cuts: Cuts,
-    /// The factors on the time of what the processor of a task does, each of a group of one.
-    slow_tasks: Factors,
-    /// The factors on the time of messages: on their latency and on that of their bytes.
-    slow_links: Factors,
-    lossy: LossyPairs,
-    /// The number of faults that fill the disk.
-    full_disks: u32,
+    in_force: InForce,
+    losses: Losses,
     stops: Stops,
     skipped: Skipped,
     /// By task: whether its program has returned.
@@ -80,10 +75,8 @@ impl FaultInjector {
             freezes: 0,
             last_freeze: vec![Freeze::default(); tasks.len()],
             cuts: Cuts::default(),
-            slow_tasks: Factors::default(),
-            slow_links: Factors::default(),
-            lossy: LossyPairs::new(seed),
-            full_disks: 0,
+            in_force: InForce::default(),
+            losses: Losses::new(seed),
             stops: Stops::new(tasks.len()),
             skipped: Skipped::new(&faults.list),
             has_returned: vec![false; tasks.len()],
@@ -133,7 +126,7 @@ impl FaultInjector {
 
     /// The factor on the latency between two tasks.
     pub(super) fn link_slowness(&self, from: usize, to: usize) -> f64 {
-        self.slow_links.between(from, to)
+        self.in_force.link_slowness(from, to)
     }
 
     /// The delay of an envelope by the loss of its packets, over a link of `latency`; `None` if
@@ -144,12 +137,13 @@ impl FaultInjector {
         to: usize,
         latency: Duration,
     ) -> Option<Duration> {
-        self.lossy.delay(from, to, latency, self.silence)
+        let gets_through = self.in_force.getting_through(from, to);
+        self.losses.delay(gets_through, latency, self.silence)
     }
 
     /// Whether nothing can be written to the disk.
     pub(super) fn is_disk_full(&self) -> bool {
-        self.full_disks > 0
+        self.in_force.fill_disk()
     }
 
     /// Takes the damage that has been done to checkpoints since the last call. It is skipped unless
@@ -165,15 +159,14 @@ impl FaultInjector {
 
     /// Whether a fault of this `kind` has nothing to happen to.
     fn is_in_vain(&self, kind: &FaultKind, connections: &Connections) -> bool {
-        match kind {
-            FaultKind::Crash { task, .. }
-            | FaultKind::Stop { task, .. }
-            | FaultKind::Freeze { task, .. } => {
-                let task = self.index(task);
-                self.has_returned[task] || !connections.is_up(task)
-            }
-            _ => false,
-        }
+        let (FaultKind::Crash { task, .. }
+        | FaultKind::Stop { task, .. }
+        | FaultKind::Freeze { task, .. }) = kind
+        else {
+            return false;
+        };
+        let task = self.index(task);
+        self.has_returned[task] || !connections.is_up(task)
     }
 
     /// The senders and receivers whose links become slow in the run.
@@ -181,24 +174,28 @@ impl FaultInjector {
         let timed = self.by_time.iter().map(|(_, event)| event);
         let counted = self.by_delivery.iter().chain(&self.by_event).map(|(_, event)| event);
         let slow = timed.chain(counted).filter_map(|event| match event {
-            FaultEvent::Begin { kind: FaultKind::SlowLink { tasks, .. }, .. } => Some(tasks),
+            FaultEvent::Begin { kind: kind @ FaultKind::SlowLink { .. }, .. } => Some(kind),
             _ => None,
         });
-        slow.flat_map(|tasks| ways(&self.indices(tasks))).collect()
+        slow.flat_map(|kind| self.ways(kind)).collect()
     }
 
-    /// The speeds of the links among `tasks`, by all faults that slow them.
-    fn link_speeds(&self, tasks: &[usize]) -> Vec<FaultEffect> {
-        let speed = |(from, to)| {
-            let speed = 1.0 / self.slow_links.between(from, to);
-            FaultEffect::SetLinkSpeed { from, to, speed }
-        };
-        ways(tasks).into_iter().map(speed).collect()
-    }
-
-    /// The slowdown of `task`, by all faults that slow it.
-    fn slowdown(&self, task: usize) -> FaultEffect {
-        FaultEffect::SetSlowdown { task, factor: self.slow_tasks.between(task, task) }
+    /// The speeds of what a fault of this `kind` slows down, by all faults that slow it.
+    fn speeds(&self, kind: &FaultKind) -> Vec<FaultEffect> {
+        match kind {
+            FaultKind::SlowTask { task, .. } => {
+                let task = self.index(task);
+                vec![FaultEffect::SetSlowdown { task, factor: self.in_force.slowdown(task) }]
+            }
+            FaultKind::SlowLink { .. } => {
+                let speed = |(from, to)| {
+                    let speed = 1.0 / self.in_force.link_slowness(from, to);
+                    FaultEffect::SetLinkSpeed { from, to, speed }
+                };
+                self.ways(kind).into_iter().map(speed).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The program of `task` has returned: no crash, stop or freeze concerns it any more.
@@ -215,23 +212,19 @@ impl FaultInjector {
     /// nobody.
     pub(super) fn blamed_task(&self, event: &FaultEvent) -> usize {
         match event {
-            FaultEvent::Begin { kind, .. } => {
+            FaultEvent::Begin { kind, .. } | FaultEvent::End { kind } => {
                 kind.tasks().first().map_or(0, |task| self.index(task))
             }
             FaultEvent::Restart { task }
             | FaultEvent::AskToStop { task, .. }
             | FaultEvent::EndOfGrace { task, .. }
-            | FaultEvent::Thaw { task, .. }
-            | FaultEvent::EndSlowTask { task, .. } => *task,
+            | FaultEvent::Thaw { task, .. } => *task,
             FaultEvent::SilenceLimit { peer, .. }
             | FaultEvent::PeerRestarted { peer, .. }
             | FaultEvent::PeerLeft { peer, .. }
             | FaultEvent::PeerStopped { peer, .. } => *peer,
             FaultEvent::Heal { pairs } => pairs.first().map_or(0, |(_, to)| *to),
-            FaultEvent::EndLoss { tasks, .. } | FaultEvent::EndSlowLink { tasks, .. } => {
-                tasks.first().copied().unwrap_or(0)
-            }
-            FaultEvent::EndFullDisk | FaultEvent::ReleaseHeld => 0,
+            FaultEvent::ReleaseHeld => 0,
         }
     }
 
@@ -255,21 +248,9 @@ impl FaultInjector {
                 self.thaw(now, task, incarnation, connections)
             }
             FaultEvent::Heal { pairs } => self.heal(&pairs, connections),
-            FaultEvent::EndLoss { tasks, rate } => {
-                self.lossy.end(&tasks, rate);
-                Vec::new()
-            }
-            FaultEvent::EndFullDisk => {
-                self.full_disks -= 1;
-                Vec::new()
-            }
-            FaultEvent::EndSlowTask { task, factor } => {
-                self.slow_tasks.end(&[task], factor);
-                vec![self.slowdown(task)]
-            }
-            FaultEvent::EndSlowLink { tasks, factor } => {
-                self.slow_links.end(&tasks, factor);
-                self.link_speeds(&tasks)
+            FaultEvent::End { kind } => {
+                self.in_force.end(&kind);
+                self.speeds(&kind)
             }
             FaultEvent::SilenceLimit { observer, peer, cause } => {
                 self.silence_limit(now, observer, peer, cause, connections)
@@ -320,38 +301,22 @@ impl FaultInjector {
             FaultKind::Freeze { task, lasts } => {
                 self.freeze(now, self.index(&task), lasts, connections)
             }
-            FaultKind::Partition { tasks, lasts } => {
-                self.partition(now, ways(&self.indices(&tasks)), lasts, connections)
+            FaultKind::Partition { lasts, .. } | FaultKind::OneWay { lasts, .. } => {
+                self.partition(now, self.ways(&kind), lasts, connections)
             }
-            FaultKind::OneWay { from, to, lasts } => {
-                let pair = (self.index(&from), self.index(&to));
-                self.partition(now, vec![pair], lasts, connections)
-            }
-            FaultKind::Loss { tasks, rate, lasts } => {
-                let tasks = self.indices(&tasks);
-                self.lossy.begin(tasks.clone(), rate);
-                vec![schedule(now, lasts, FaultEvent::EndLoss { tasks, rate })]
-            }
-            FaultKind::SlowLink { tasks, factor, lasts } => {
-                let tasks = self.indices(&tasks);
-                self.slow_links.begin(tasks.clone(), factor);
-                let mut effects = self.link_speeds(&tasks);
-                effects.push(schedule(now, lasts, FaultEvent::EndSlowLink { tasks, factor }));
+            FaultKind::Loss { lasts, .. }
+            | FaultKind::SlowLink { lasts, .. }
+            | FaultKind::SlowTask { lasts, .. }
+            | FaultKind::FullDisk { lasts } => {
+                let tasks = kind.tasks().iter().map(|task| self.index(task)).collect();
+                self.in_force.begin(tasks, kind.clone());
+                let mut effects = self.speeds(&kind);
+                effects.push(schedule(now, lasts, FaultEvent::End { kind }));
                 effects
-            }
-            FaultKind::FullDisk { lasts } => {
-                self.full_disks += 1;
-                vec![schedule(now, lasts, FaultEvent::EndFullDisk)]
             }
             FaultKind::TornCheckpoint { damage } => {
                 self.skipped.damage(damage, fault);
                 Vec::new()
-            }
-            FaultKind::SlowTask { task, factor, lasts } => {
-                let task = self.index(&task);
-                self.slow_tasks.begin(vec![task], factor);
-                let end = schedule(now, lasts, FaultEvent::EndSlowTask { task, factor });
-                vec![self.slowdown(task), end]
             }
         }
     }
@@ -361,22 +326,11 @@ impl FaultInjector {
         position.expect("the tasks of faults were checked against the cluster")
     }
 
-    fn indices(&self, tasks: &[TaskName]) -> Vec<usize> {
-        tasks.iter().map(|task| self.index(task)).collect()
+    fn ways(&self, kind: &FaultKind) -> Vec<(usize, usize)> {
+        kind.ways().iter().map(|(from, to)| (self.index(from), self.index(to))).collect()
     }
 }
 
 fn schedule(now: Time, after: Duration, event: FaultEvent) -> FaultEffect {
     FaultEffect::Schedule { at: now.after(after), event }
-}
-
-/// All pairs of `tasks`, both ways.
-fn ways(tasks: &[usize]) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for (position, one) in tasks.iter().enumerate() {
-        for other in &tasks[position + 1..] {
-            found.extend([(*other, *one), (*one, *other)]);
-        }
-    }
-    found
 }

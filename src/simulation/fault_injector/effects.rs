@@ -21,14 +21,8 @@ pub(in crate::simulation) enum FaultEvent {
     Thaw { task: usize, incarnation: u32 },
     /// A partition ends. It cut these pairs of sender and receiver; others may still cut them.
     Heal { pairs: Vec<(usize, usize)> },
-    /// Losses of packets end.
-    EndLoss { tasks: Vec<usize>, rate: f64 },
-    /// There is room on the disk again.
-    EndFullDisk,
-    /// A slow task has its former speed again.
-    EndSlowTask { task: usize, factor: f64 },
-    /// The links between slowly linked tasks have their former speed again.
-    EndSlowLink { tasks: Vec<usize>, factor: f64 },
+    /// Another fault that lasts for a time ends.
+    End { kind: FaultKind },
     /// `observer` has not heard of `peer` for the limit of silence, or hears that it has closed, if
     /// the cause still holds.
     SilenceLimit { observer: usize, peer: usize, cause: SilenceCause },

@@ -5,56 +5,40 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::factors::Factors;
 use crate::random;
 use crate::transport::BEATS;
 
 /// The longest that a peer may delay an acknowledgement (`max_ack_delay`: RFC 9000, 18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
 
-/// The pairs of tasks that lose packets of each other.
-pub(super) struct LossyPairs {
-    draws: Pcg64,
-    /// The chance that a packet gets through.
-    getting_through: Factors,
-}
+/// What decides which packets are lost.
+pub(super) struct Losses(Pcg64);
 
-impl LossyPairs {
-    /// Pairs that lose nothing yet; what they lose later is drawn from `seed`.
+impl Losses {
+    /// Those that are drawn from `seed`.
     pub(super) fn new(seed: u64) -> Self {
-        Self { draws: random::stream(seed, &["losses"]), getting_through: Factors::default() }
+        Self(random::stream(seed, &["losses"]))
     }
 
-    /// From now on `tasks` lose packets of each other, each with the chance `rate`.
-    pub(super) fn begin(&mut self, tasks: Vec<usize>, rate: f64) {
-        self.getting_through.begin(tasks, 1.0 - rate);
-    }
-
-    /// Ends what [`Self::begin`] of the same began.
-    pub(super) fn end(&mut self, tasks: &[usize], rate: f64) {
-        self.getting_through.end(tasks, 1.0 - rate);
-    }
-
-    /// The delay of a message by losses, over a link of `latency`: a probe timeout for its first
-    /// loss, and twice as long for each further one (RFC 9002, 6.2). `None` if it does not come for
-    /// a whole limit of `silence`, and none of the keep-alives of that time does.
+    /// The delay of a message by losses, over a link of `latency` on which a packet `gets_through`
+    /// with this chance: a probe timeout for its first loss, and twice as long for each further one
+    /// (RFC 9002, 6.2). `None` if it does not come for a whole limit of `silence`, and none of the
+    /// keep-alives of that time does.
     pub(super) fn delay(
         &mut self,
-        from: usize,
-        to: usize,
+        gets_through: f64,
         latency: Duration,
         silence: Duration,
     ) -> Option<Duration> {
-        let gets_through = self.getting_through.between(from, to);
         let (mut late, mut timeout) = (Duration::ZERO, 6 * latency + ACK_DELAY);
         if gets_through == 1.0 {
             return Some(late);
         }
-        while self.draws.random::<f64>() >= gets_through {
+        while self.0.random::<f64>() >= gets_through {
             late += timeout;
             timeout *= 2;
             if late >= silence {
-                let is_heard = (0..BEATS).any(|_| self.draws.random::<f64>() < gets_through);
+                let is_heard = (0..BEATS).any(|_| self.0.random::<f64>() < gets_through);
                 return is_heard.then_some(silence);
             }
         }
@@ -68,25 +52,20 @@ mod tests {
 
     #[test]
     fn a_lost_message_comes_one_probe_timeout_later_or_more_and_others_in_time() {
-        let mut pairs = LossyPairs::new(1);
+        let mut losses = Losses::new(1);
         let (latency, silence) = (Duration::from_millis(1), Duration::from_secs(5));
-        let delay = |pairs: &mut LossyPairs, to| pairs.delay(0, to, latency, silence);
-        assert_eq!(delay(&mut pairs, 1), Some(Duration::ZERO));
-        pairs.begin(vec![0, 1], 0.5);
-        assert_eq!(delay(&mut pairs, 2), Some(Duration::ZERO));
-        let all: Vec<u128> = (0..1000).map(|_| delay(&mut pairs, 1).unwrap().as_millis()).collect();
+        let mut delay = |gets_through| losses.delay(gets_through, latency, silence);
+        assert_eq!(delay(1.0), Some(Duration::ZERO));
+        let all: Vec<u128> = (0..1000).map(|_| delay(0.5).unwrap().as_millis()).collect();
         let share = |wanted| all.iter().filter(|late| **late == wanted).count() as f64 / 1000.0;
         assert!((share(0) - 0.5).abs() < 0.05 && (share(31) - 0.25).abs() < 0.05);
-        pairs.end(&[0, 1], 0.5);
-        assert_eq!(delay(&mut pairs, 1), Some(Duration::ZERO));
     }
 
     #[test]
     fn nothing_gets_through_when_all_packets_of_a_limit_of_silence_are_lost() {
-        let mut pairs = LossyPairs::new(1);
-        pairs.begin(vec![0, 1], 0.9);
+        let mut losses = Losses::new(1);
         let silence = Duration::from_millis(500);
-        let mut delay = || pairs.delay(0, 1, Duration::from_millis(1), silence);
+        let mut delay = || losses.delay(0.1, Duration::from_millis(1), silence);
         let all: Vec<Option<Duration>> = (0..10_000).map(|_| delay()).collect();
         // 31 (2^5 - 1) ms is beyond the limit: five losses, and those of five keep-alives.
         let share = all.iter().filter(|late| late.is_none()).count() as f64 / 10_000.0;

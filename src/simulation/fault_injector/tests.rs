@@ -272,20 +272,45 @@ fn a_partition_cuts_every_pair_until_it_heals_or_they_lose_each_other() {
 fn slow_faults_multiply_while_they_overlap_and_end_each_by_itself() {
     let (mut faults, mut connections) = injector(&[]);
     let slowed = |factor| FaultEffect::SetSlowdown { task: B, factor };
+    let slow_task = |factor| FaultKind::SlowTask { task: name(B), factor, lasts: SECOND };
+    let tasks = [A, B].map(name).to_vec();
+    let slow_link = |factor| FaultKind::SlowLink { tasks: tasks.clone(), factor, lasts: SECOND };
     for (factor, all) in [(2.0, 2.0), (3.0, 6.0)] {
-        let slow = FaultKind::SlowTask { task: name(B), factor, lasts: SECOND };
-        let end = FaultEvent::EndSlowTask { task: B, factor };
-        let effects = faults.apply(at(0), begin(slow), &mut connections);
+        let end = FaultEvent::End { kind: slow_task(factor) };
+        let effects = faults.apply(at(0), begin(slow_task(factor)), &mut connections);
         assert_eq!(effects, [slowed(all), scheduled(1, end)]);
-        let slow = FaultKind::SlowLink { tasks: [A, B].map(name).to_vec(), factor, lasts: SECOND };
-        faults.apply(at(0), begin(slow), &mut connections);
+        faults.apply(at(0), begin(slow_link(factor)), &mut connections);
     }
     assert_eq!((faults.link_slowness(B, A), faults.link_slowness(A, C)), (6.0, 1.0));
-    let end = FaultEvent::EndSlowTask { task: B, factor: 2.0 };
+    let end = FaultEvent::End { kind: slow_task(2.0) };
     assert_eq!(faults.apply(at(1), end, &mut connections), [slowed(3.0)]);
-    let end = FaultEvent::EndSlowLink { tasks: vec![A, B], factor: 3.0 };
-    faults.apply(at(1), end, &mut connections);
+    faults.apply(at(1), FaultEvent::End { kind: slow_link(3.0) }, &mut connections);
     assert_eq!(faults.link_slowness(A, B), 2.0, "the other goes on, though it began first");
+}
+
+#[test]
+fn the_disk_is_full_and_packets_are_lost_until_the_last_of_such_faults_ends() {
+    let (mut faults, mut connections) = injector(&[]);
+    let tasks = [A, B].map(name).to_vec();
+    let loss = FaultKind::Loss { tasks, rate: 0.5, lasts: SECOND };
+    let full_disk = FaultKind::FullDisk { lasts: SECOND };
+    let delays = |faults: &mut FaultInjector, to| {
+        let mut delay = || faults.retransmission(A, to, Duration::from_millis(1));
+        (0..100).filter(|_| delay() != Some(Duration::ZERO)).count()
+    };
+    for kind in [&loss, &full_disk, &loss, &full_disk] {
+        faults.apply(at(0), begin(kind.clone()), &mut connections);
+    }
+    assert!((65..85).contains(&delays(&mut faults, B)), "one in four gets through at once");
+    assert_eq!(delays(&mut faults, C), 0);
+    for is_last in [false, true] {
+        assert!(faults.is_disk_full() && delays(&mut faults, B) > 0);
+        for kind in [&loss, &full_disk] {
+            let end = FaultEvent::End { kind: kind.clone() };
+            assert_eq!(faults.apply(at(1), end, &mut connections), []);
+        }
+        assert_eq!((!faults.is_disk_full(), delays(&mut faults, B) == 0), (is_last, is_last));
+    }
 }
 
 #[test]

@@ -46,9 +46,9 @@ fn course(faults: &[(u64, FaultKind)]) -> Vec<(Time, FaultEffect)> {
     course
 }
 
-fn slow_link(tasks: &[usize], factor: f64) -> FaultEvent {
+fn slow_link(tasks: &[usize], factor: f64) -> FaultKind {
     let tasks = tasks.iter().map(|task| name(*task)).collect();
-    begin(FaultKind::SlowLink { tasks, factor, lasts: SECOND })
+    FaultKind::SlowLink { tasks, factor, lasts: SECOND }
 }
 
 /// The speed of the link of two tasks, both ways.
@@ -113,12 +113,12 @@ fn a_sender_that_its_receiver_can_not_tell_notices_by_itself() {
 #[test]
 fn a_slow_link_slows_the_pairs_of_its_tasks_alone_by_all_faults_that_have_both() {
     let (mut faults, mut connections) = injector(&[]);
-    let effects = faults.apply(at(0), slow_link(&[A, C], 8.0), &mut connections);
+    let effects = faults.apply(at(0), begin(slow_link(&[A, C], 8.0)), &mut connections);
     assert_eq!(effects[..2], link_speed(A, C, 1.0 / 8.0));
-    let effects = faults.apply(at(0), slow_link(&[A, B, C], 2.0), &mut connections);
+    let effects = faults.apply(at(0), begin(slow_link(&[A, B, C], 2.0)), &mut connections);
     let all = [link_speed(A, B, 0.5), link_speed(A, C, 1.0 / 16.0), link_speed(B, C, 0.5)];
     assert_eq!(effects[..6], all.concat());
-    let end = FaultEvent::EndSlowLink { tasks: vec![A, B, C], factor: 2.0 };
+    let end = FaultEvent::End { kind: slow_link(&[A, B, C], 2.0) };
     let effects = faults.apply(at(1), end, &mut connections);
     let all = [link_speed(A, B, 1.0), link_speed(A, C, 1.0 / 8.0), link_speed(B, C, 1.0)];
     assert_eq!(effects, all.concat());
@@ -126,8 +126,7 @@ fn a_slow_link_slows_the_pairs_of_its_tasks_alone_by_all_faults_that_have_both()
 
 #[test]
 fn the_pairs_of_slow_links_are_known_before_the_run_begins() {
-    let tasks = [A, C].map(name).to_vec();
-    let kind = FaultKind::SlowLink { tasks, factor: 2.0, lasts: SECOND };
+    let kind = slow_link(&[A, C], 2.0);
     let (faults, _) = injector(&[Fault { at: Trigger::Delivery(3), kind }]);
     assert_eq!(faults.slow_pairs(), [(A, C), (C, A)].into());
 }
