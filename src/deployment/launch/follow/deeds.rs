@@ -220,7 +220,7 @@ impl Followed<'_> {
     fn disturb(&mut self, fault: &FaultKind, how: Disturbance, lasts: Duration) {
         let index = |(from, to): &(TaskName, TaskName)| (self.index(from), self.index(to));
         let mut ways: Vec<(usize, usize)> = fault.ways().iter().map(index).collect();
-        ways.sort_unstable(); // as they are told
+        ways.sort_unstable(); // they are told in the order of the tasks
         let Some(relay) = &mut self.relay else { return };
         let number = relay.disturb(&ways, how);
         self.agenda.add(self.clock.now().after(lasts), Deed::Settle { number });
