@@ -176,22 +176,6 @@ pub(crate) struct FaultDetails {
 }
 
 impl FaultKind {
-    /// The key of a scenario that says it.
-    pub(crate) const fn key(&self) -> &'static str {
-        match self {
-            Self::Crash { .. } => "crash",
-            Self::Stop { .. } => "stop",
-            Self::Freeze { .. } => "freeze",
-            Self::Partition { .. } => "partition",
-            Self::OneWay { .. } => "one_way",
-            Self::Loss { .. } => "loss",
-            Self::SlowLink { .. } => "slow_link",
-            Self::SlowTask { .. } => "slow_task",
-            Self::FullDisk { .. } => "full_disk",
-            Self::TornCheckpoint { .. } => "torn_checkpoint",
-        }
-    }
-
     /// What it says beside its kind.
     pub(crate) fn details(&self) -> FaultDetails {
         let none = FaultDetails::default();

@@ -44,6 +44,7 @@
 //! | `[calibration]` | [`Calibration`] | a field there, and what it changes, in `calibration.rs` |
 //! | `[price]`, `[plan]` | [`PlanSpec`] | a field there, and its check in `plan.rs` |
 //! | `[[run]]` | [`RunSpec`] | a field of both forms, in `run.rs` |
+//! | `[[fault]]` | [`FaultKind`](crate::simulation::FaultKind) | a line in the table of `fault/forms.rs` |
 //! | `dataset` | [`Source`] | a variant, with how it is typed and loaded, in `data/source.rs` |
 
 mod all_reduce;
@@ -100,7 +101,9 @@ pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
 pub use fault::ScenarioFaults;
-pub(super) use fault::{written as written_faults, written_alone as written_fault};
+pub(super) use fault::{
+    name_of as fault_name, written as written_faults, written_alone as written_fault,
+};
 pub use plan::PlanSpec;
 pub(crate) use presets::{NETWORKS, PROCESSORS};
 pub use run::RunSpec;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::Trial;
 use super::critical_path::{self, Extent};
 use super::observed::Observed;
-use super::scenario::{Checkpoint, written_fault};
+use super::scenario::{Checkpoint, fault_name, written_fault};
 use crate::cluster::TaskName;
 use crate::report::{
     CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, SkippedFaultText, Staleness,
@@ -148,10 +148,10 @@ impl Trial {
     fn met_faults(&self, observed: &Observed) -> BTreeMap<String, u64> {
         let mut met = BTreeMap::new();
         for fault in &self.cluster.faults.list {
-            *met.entry(fault.kind.key().to_owned()).or_default() += 1;
+            *met.entry(fault_name(&fault.kind).to_owned()).or_default() += 1;
         }
         for SkippedFault { fault, .. } in &observed.skipped_faults {
-            *met.get_mut(fault.kind.key()).expect("what is skipped is listed") -= 1;
+            *met.get_mut(fault_name(&fault.kind)).expect("what is skipped is listed") -= 1;
         }
         met.retain(|_, count| *count > 0);
         met

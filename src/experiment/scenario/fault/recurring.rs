@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::One;
+use super::{One, name_of};
 use crate::random;
 use crate::simulation::{Fault, FaultKind, Law, Trigger};
 use crate::units::{Span, Time};
@@ -75,7 +75,7 @@ impl Recurring {
     /// The times of one of its kinds. Each task has draws of its own.
     fn times(&self, kind: &FaultKind, seed: u64) -> impl Iterator<Item = Time> {
         let task = kind.tasks().first().map(ToString::to_string).unwrap_or_default();
-        let mut draws = random::stream(seed, &[&self.path, kind.key(), &task]);
+        let mut draws = random::stream(seed, &[&self.path, name_of(kind), &task]);
         let (mut from, span) = (Some(Time::ZERO), kind.span());
         std::iter::from_fn(move || {
             let after = Duration::try_from_secs_f64(self.law.sample(&mut draws)).ok()?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::DAMAGE;
+use super::forms::{Says, form_of};
 use crate::faults::FaultDetails;
 use crate::simulation::{Fault, Trigger};
 use crate::units::Time;
@@ -23,15 +24,16 @@ pub(in crate::experiment) fn written_alone(fault: &Fault) -> String {
         Trigger::Event(number) => format!("\"event {number}\""),
     };
     let FaultDetails { tasks, restart_after, lasts, rate, factor, damage } = fault.kind.details();
+    let form = form_of(&fault.kind);
     let names: Vec<String> = tasks.iter().map(|task| format!("\"{task}\"")).collect();
-    let value = match (&names[..], damage) {
-        (_, Some(damage)) => {
-            let found = DAMAGE.iter().find(|(_, own)| *own == damage);
+    let value = match form.says {
+        Says::Each => names.concat(),
+        Says::Between | Says::FromTo => format!("[{}]", names.join(", ")),
+        Says::True => "true".to_owned(),
+        Says::Damage => {
+            let found = DAMAGE.iter().find(|(_, own)| Some(*own) == damage);
             format!("\"{}\"", found.expect("every damage has a name").0)
         }
-        ([], None) => "true".to_owned(),
-        ([name], None) => name.clone(),
-        (names, None) => format!("[{}]", names.join(", ")),
     };
     let beside = [
         restart_after.map(|after| format!(", restart_after = {}", exact(after))),
@@ -40,7 +42,7 @@ pub(in crate::experiment) fn written_alone(fault: &Fault) -> String {
         lasts.map(|lasts| format!(", for = {}", exact(lasts))),
     ];
     let beside: String = beside.into_iter().flatten().collect();
-    format!("{{ at = {at}, {} = {value}{beside} }}", fault.kind.key())
+    format!("{{ at = {at}, {} = {value}{beside} }}", form.key)
 }
 
 /// A length of time in the largest unit in which it is a whole number.

@@ -329,10 +329,11 @@ fn a_fault_that_lacks_something_or_has_too_much_is_a_mistake_where_it_is() {
         "fault[1]: `for` is missing: how long it lasts",
         "fault[1].freeze: the job `ps` has 1 tasks, counted from 0; `--unset` removes a key",
         "fault[2]: `at` is missing: when it happens",
-        "fault[2].for: only of a fault that passes; a crash or a stop has `restart_after`",
+        "fault[2].for: only of `freeze`, `partition`, `one_way`, `loss`, `slow_link`, \
+         `slow_task` or `full_disk`; `crash` takes `restart_after`",
         "fault[3].partition: it is between two tasks or more, each named once",
         "fault[4].factor: 0.5 must be at least 1 and at most a million",
-        "fault[4].restart_after: only of a task that crashes or is asked to stop",
+        "fault[4].restart_after: only of `crash` or `stop`; `slow_task` takes `factor` and `for`",
     ] {
         assert!(error.contains(says), "`{error}` does not say `{says}`");
     }
