@@ -1,6 +1,8 @@
 //! Writes results: a report's files, and the comparison on stdout.
 
 mod notes;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -57,7 +59,8 @@ impl Out {
     }
 
     /// Appends the last run of `report`, which is `trial`'s, and has written `events` if it was
-    /// deployed. A deployed one that had nothing to do leaves the folder as it is.
+    /// deployed. A deployed one that had nothing to do, since a checkpoint had its end, leaves the
+    /// folder as it is if a result is there.
     pub(super) fn append(
         &mut self,
         report: &Report,
@@ -66,7 +69,8 @@ impl Out {
         events: Option<EventLog>,
     ) {
         if let Some((folder, began)) = self.folder.take() {
-            if report.runs.last().is_some_and(Run::had_nothing_to_do) {
+            let had_nothing = |run: &Run| run.had_nothing_to_do() && recording.taken_over.is_none();
+            if folder.has_result() && report.runs.last().is_some_and(had_nothing) {
                 self.folder = Some((folder, began));
                 if let Some(events) = events {
                     events.discard();

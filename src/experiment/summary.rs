@@ -102,6 +102,7 @@ impl Trial {
             events: observed.events,
             digest: observed.digest.clone(),
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
+            is_end_saved: recording.has_saved(global_steps),
             checkpoint_place: self.checkpoint_place(),
             failed_checkpoints: recording.failed_checkpoints.iter().map(failed).collect(),
             faults: self.met_faults(observed),

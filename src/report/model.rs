@@ -194,6 +194,9 @@ pub struct Run {
     pub digest: Option<String>,
     /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
+    /// Whether a checkpoint has its last step: one that was written, or that it went on from.
+    #[serde(skip)]
+    pub is_end_saved: bool,
     /// The place of the checkpoints; none if the run keeps none beyond its end.
     #[serde(skip)]
     pub checkpoint_place: Option<String>,

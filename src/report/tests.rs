@@ -57,6 +57,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
+        is_end_saved: false,
         checkpoint_place: None,
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
         faults: BTreeMap::new(),

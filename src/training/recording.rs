@@ -128,6 +128,14 @@ impl Recording {
         known.chain(restored).fold(self.forgotten, u64::max)
     }
 
+    /// Whether a checkpoint has `global_step`: one that was written, or that was gone back to.
+    pub(crate) fn has_saved(&self, global_step: u64) -> bool {
+        let written = self.saved.map(|(saved, _)| saved);
+        let restored = self.restored.last().map(|restore| restore.global_step);
+        let last = written.max(restored.filter(|step| *step > 0));
+        last.is_some_and(|saved| saved >= global_step)
+    }
+
     /// Whether the training has gone back to a checkpoint before `step`.
     pub(crate) fn has_undone(&self, step: &StepStats) -> bool {
         self.restored.iter().any(|restore| restore.undoes(step))

@@ -18,7 +18,11 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
             true => {
                 let place = run.checkpoint_place.as_deref();
                 let place = place.map_or_else(String::new, |place| format!(" in {place}"));
-                format!("{name}: nothing was left to do: step {step}, its last, is saved{place}")
+                let state = match run.is_end_saved {
+                    true => format!("is saved{place}"),
+                    false => "was reached by an earlier process".to_owned(),
+                };
+                format!("{name}: nothing was left to do: step {step}, its last, {state}")
             }
             false => format!(
                 "{name}: went on from step {step}, to which an earlier process had led it: seconds \

@@ -44,6 +44,12 @@ impl ReportFolder {
         &self.directory
     }
 
+    /// Whether an earlier report is there.
+    pub(crate) fn has_result(&self) -> bool {
+        let [_, result] = WHOLE;
+        self.directory.join(result).exists()
+    }
+
     /// The files of rows, empty, with the lock.
     pub(super) fn begin_rows(&mut self) -> io::Result<[File; 2]> {
         self.is_used = true;
