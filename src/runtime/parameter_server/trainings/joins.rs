@@ -268,7 +268,9 @@ impl Trainings {
             false => format!("{here}, which helps a worker,"),
         };
         let workers = (0..).map_while(|worker| self.task_of(worker));
-        let refusal = workers.clone().filter_map(|task| self.outbox.refusal(task)).next();
+        let holders = self.outbox.actors.training.holders().iter().copied();
+        let others = workers.clone().chain(holders).filter(|task| *task != self.outbox.local());
+        let refusal = others.filter_map(|task| self.outbox.refusal(task)).next();
         let (code, advice) = match refusal {
             Some((refused, why)) => (refused.into(), format!("there is no way to {why}")),
             None => (Code::Unavailable, "start it again together with them".to_owned()),

@@ -46,6 +46,28 @@ fn workers_whose_parameter_server_comes_back_with_other_settings_end_with_2() {
 }
 
 #[test]
+fn a_parameter_server_whose_peer_comes_back_with_other_settings_ends_with_2_as_the_workers_do() {
+    let folder = with_certificates_of("refusals_servers", "ps:0,ps:1,worker:0,worker:1");
+    let path = scenario("refusals_servers", &endless("2s").replace("ps = 1", "ps = 2"));
+    let [ps, other_ps, first, second] = free_addresses();
+    let start = |job: &str, index: u32, more: &[&str]| {
+        let cluster = json!({"ps": [ps, other_ps], "worker": [first, second]});
+        let config = json!({"cluster": cluster, "task": {"type": job, "index": index}});
+        run_with(&folder, &path, &config, more)
+    };
+    let [right, other] = [0, 1].map(|index| start("ps", index, &[]));
+    let [mut chief, worker] = [0, 1].map(|index| start("worker", index, &[]));
+    chief.line_with(" steps, ");
+    drop(other); // kills it
+    let _wrong = start("ps", 1, &["--set", "program.batch=16"]);
+    for task in [chief, worker, right].map(Running::end) {
+        assert_eq!(task.code, 2, "{}", task.err);
+        let last = task.err.lines().last().unwrap_or_default();
+        assert!(last.contains("start both with the same scenario"), "{}", task.err);
+    }
+}
+
+#[test]
 fn a_worker_that_refuses_who_comes_back_goes_on_with_the_right_one_if_that_comes_in_time() {
     let saving = "[checkpoint]\nevery_steps = 5\ndirectory = 'saved'\n";
     let tasks = ThreeTasks::new("refusals_mended", &(endless("40s") + saving));
