@@ -2,6 +2,8 @@
 //! the chief to save it; after an error, whether the training is over, nobody has ever been there,
 //! or the task has to be started again.
 
+use std::time::Duration;
+
 use crate::cluster::Role;
 use crate::runtime::{Code, Error, NOTICE, Result, never_saved};
 use crate::sync::Leaving;
@@ -25,7 +27,7 @@ where
         failed => failed,
     };
     let saved = match ended {
-        Ok(()) => until_the_chief_is_back(&task).await,
+        Ok(()) => until_the_chief_has_saved(&task).await,
         failed => failed,
     };
     match saved {
@@ -34,47 +36,76 @@ where
     }
 }
 
-/// Waits for the chief, if it is away and still has to save the training that the worker `task` has
-/// come to the end of. Where all tasks end together, who runs the training sees whether it has. A
-/// worker whose own part has ended, while others train, waits for nobody.
+/// Waits until the chief has saved the training, with lasting checkpoints, that the worker `task`
+/// has come to the end of: the chief may be away, and that it is lost is known only after a silence.
+/// Where all tasks end together, who runs the training sees whether it has. A worker whose own part
+/// has ended, while others train, waits for nobody.
 ///
 /// # Errors
-/// If the chief is not back within `network.recovery`: started again, all tasks go on from the
-/// newest checkpoint.
-async fn until_the_chief_is_back(task: &Task) -> Result<()> {
+/// If the chief is away, and not back within `network.recovery`: started again, all tasks go on
+/// from the newest checkpoint.
+async fn until_the_chief_has_saved(task: &Task) -> Result<()> {
     let training = task.server().training();
-    let is_awaited = || training.waits_for_checkpoints() && !task.is_asked_to_stop();
     let is_other = task.role() == Role::Worker && !task.is_chief();
-    if !is_other || task.server().clock().has_common_end() || !is_awaited() {
+    if !is_other || task.server().clock().has_common_end() || !training.has_lasting_checkpoints() {
         return Ok(());
     }
     let (name, chief) = (task.name(), task.chief());
+    let (is_asked, is_away) = (|| task.is_asked_to_stop(), || training.waits_for_checkpoints());
     if !training.is_at_its_end() {
-        tracing::warn!(
-            "{name} has ended; no checkpoint is written until the chief, {chief}, is back"
-        );
+        if is_away() && !is_asked() {
+            tracing::warn!(
+                "{name} has ended; no checkpoint is written until the chief, {chief}, is back"
+            );
+        }
         return Ok(());
     }
-    let mut left = task.patience().recovery;
+    let is_done = || is_asked() || training.chief_left() == Some(Leaving::Done);
+    let recovery = task.patience().recovery;
+    // A chief that does not know this task tells it nothing.
+    while !is_done() && (is_away() || task.server().knows(&chief)) {
+        let limit = recovery + task.server().longest_silence();
+        if !until(task, limit, "is yet to save it", || is_done() || is_away()).await {
+            return Ok(()); // it is there
+        }
+        if !is_done() {
+            tracing::warn!(
+                "the training is over; {name} waits for {chief}, which is to save it, for \
+                 {recovery:.0?} more"
+            );
+            if !until(task, recovery, "is to save it", || is_asked() || !is_away()).await {
+                return Err(never_saved(&chief).on(name));
+            }
+            // The chief's earlier life had them.
+            task.server().tell_last_own_values(&chief);
+        }
+    }
+    Ok(())
+}
+
+/// Waits for so long, `limit`, until `is_so`, which the training's news may change. Says now and
+/// then that it waits for the chief, which `is_yet` to do something. Returns whether it is so.
+async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> bool) -> bool {
+    let (training, mut left) = (task.server().training(), limit);
     while !left.is_zero() {
-        tracing::warn!(
-            "the training is over; {name} waits for {chief}, which is to save it, for {left:.0?} \
-             more"
-        );
-        let back = async {
-            while is_awaited() {
+        let come = async {
+            while !is_so() {
                 training.news.after(training.news.count()).await;
             }
         };
         let pause = left.min(NOTICE);
-        if task.within(Some(pause), back).await.is_some() {
-            // The chief's earlier life had them.
-            task.server().tell_last_own_values(&chief);
-            return Ok(());
+        if task.within(Some(pause), come).await.is_some() {
+            return true;
         }
         left -= pause;
+        if !left.is_zero() {
+            let (name, chief) = (task.name(), task.chief());
+            tracing::warn!(
+                "the training is over; {name} waits for {chief}, which {is_yet}, for {left:.0?} more"
+            );
+        }
     }
-    Err(never_saved(&chief).on(name))
+    false
 }
 
 /// Has a worker leave whose program has used sessions, and has returned without closing a monitored

@@ -10,6 +10,7 @@ use crate::transport::PeerId;
 use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
+use crate::runtime::parameter_server::GRACE;
 use crate::runtime::messages::{ParameterServerMessage, Places, ProgramMessage};
 use crate::runtime::training_state::{Parting, TrainingState};
 
@@ -76,6 +77,16 @@ impl Server {
     /// Whether there is no way to `task`, or it has never answered.
     pub(crate) fn is_unreached(&self, task: &TaskName) -> bool {
         self.outbox.resolve(task).is_some_and(|peer| self.outbox.obstacle(peer).is_some())
+    }
+
+    /// Whether `task` is among the tasks that this one knows.
+    pub(crate) fn knows(&self, task: &TaskName) -> bool {
+        self.outbox.resolve(task).is_some()
+    }
+
+    /// How long it can take at most, or little more, until a task that is lost is known to be.
+    pub(crate) fn longest_silence(&self) -> Duration {
+        2 * self.outbox.silence() + GRACE
     }
 
     /// Notes that this task's process has stood still for `time`.

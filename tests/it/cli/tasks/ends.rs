@@ -109,6 +109,22 @@ fn tasks_whose_chief_does_not_come_back_to_save_the_training_are_to_be_started_a
 }
 
 #[test]
+fn a_worker_at_the_end_waits_until_it_is_known_whether_the_chief_has_saved_the_training() {
+    let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
+    // The training ends before the loss of the chief is known.
+    let waiting = "[network]\nsilence = '6s'\nrecovery = '1s'\n";
+    let tasks = ThreeTasks::new("ends_killed", &(text("async", "steps = 5000") + waiting + saving));
+    let (ps, [chief, other]) = (tasks.start("ps", 0), tasks.start_workers());
+    tasks.until_both_train();
+    drop(chief); // kills it
+    for task in [other, ps].map(Running::end) {
+        assert_eq!(task.code, 138, "{}", task.err);
+        let says = "the training is over, but worker:0, the chief, never came back to save it";
+        assert!(task.err.lines().last().unwrap_or_default().contains(says), "{}", task.err);
+    }
+}
+
+#[test]
 fn tasks_whose_chief_comes_back_at_the_end_hear_that_it_saves_the_training() {
     let saving = "[checkpoint]\nevery = '1h'\ndirectory = 'saved'\n";
     let waiting = "[network]\nsilence = '1s'\nrecovery = '30s'\n";
