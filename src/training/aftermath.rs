@@ -108,16 +108,20 @@ async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> b
     false
 }
 
-/// Has a worker leave whose program has used sessions, and has returned without closing a monitored
-/// one: the others would wait for it.
+/// Has a worker leave whose program has returned without closing a monitored session: the others
+/// would wait for it.
 ///
 /// # Errors
 /// If it is the chief of a training with lasting checkpoints, which lack the end, and was not asked
-/// to stop.
+/// to stop; if it is a parameter server that others may still use.
 fn leave_if_still_there(task: &Task) -> Result<()> {
     let training = task.server().training();
-    let Some(replica) = task.replica() else { return Ok(()) };
-    if !task.has_used_sessions() || training.partings.have_left(replica.worker) {
+    let Some(replica) = task.replica() else { return require_joined(task) };
+    if training.partings.have_left(replica.worker) {
+        return Ok(());
+    }
+    if !task.has_used_sessions() {
+        leave_without_a_session(task);
         return Ok(());
     }
     task.pass_on_the_end();
@@ -136,6 +140,32 @@ fn leave_if_still_there(task: &Task) -> Result<()> {
     );
     leave(task);
     Ok(())
+}
+
+/// Has a worker leave whose program has never used a session. A chief can't: without it there is no
+/// training.
+fn leave_without_a_session(task: &Task) {
+    if !task.is_chief() {
+        tracing::warn!("{} has ended without a session: the others train without it", task.name());
+        leave(task);
+    } else if task.cluster().tasks().count() > 1 {
+        task.tell_that_no_session_comes();
+    }
+}
+
+/// Makes sure that the program of `task` does not end while it serves others.
+///
+/// # Errors
+/// If it is a parameter server whose program has not waited for the workers, which have not ended
+/// their training.
+fn require_joined(task: &Task) -> Result<()> {
+    let has_served = task.has_joined() || task.server().training().is_done();
+    if task.role() != Role::ParameterServer || has_served || task.is_asked_to_stop() {
+        return Ok(());
+    }
+    let message = "the program of this parameter server has ended before the training, which needs \
+                   its variables: end with `task.join().await`, which waits for the workers";
+    Err(Error::new(Code::FailedPrecondition, message).on(task.name()))
 }
 
 /// Has the worker leave in good order.

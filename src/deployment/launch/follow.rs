@@ -286,7 +286,6 @@ impl<'a> Followed<'a> {
 
     /// The process of the task `index` is gone, with `exit`.
     fn exited(&mut self, index: usize, exit: Exit) -> Noted {
-        let failures = self.failures();
         let Followee { id, is_down, has_ended, stop, .. } = &mut self.tasks[index];
         *id = None;
         let stop = stop.take().filter(|_| exit.ends_by_a_request());
@@ -300,6 +299,10 @@ impl<'a> Followed<'a> {
         } else if self.may_restart(index, &exit) {
             self.restart(index, &exit.to_string());
         } else {
+            if exit.has_missed_the_end() && self.has_idle_chief() {
+                self.blame_the_idle_chief();
+            }
+            let failures = self.failures();
             self.tasks[index].failed.get_or_insert((failures, exit));
             return Noted::Failed;
         }
@@ -325,9 +328,9 @@ impl<'a> Followed<'a> {
         let has_ended = || told.has_ended() || told.lacks_its_tape_alone();
         match exit {
             Exit::Code(0) => true,
-            Exit::Unreported => false,
+            Exit::Unreported | Exit::Idle => false,
             // It has missed the end, as one that stood still: the result is there all the same.
-            exit if exit.has_missed_the_end() && self.is_chief_done() => {
+            exit if exit.has_missed_the_end() && self.is_chief_done() && !self.has_idle_chief() => {
                 let task = &self.tasks[index].task;
                 (self.order.tell)(&format!("the chief is done; {task} has missed the end"));
                 true

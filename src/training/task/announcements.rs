@@ -24,7 +24,8 @@ impl Task {
     }
 
     /// The work of a parameter server and of a helper: serves until every worker has left the
-    /// training. A worker leaves as it closes its
+    /// training. The program of a parameter server that ends before the training without it fails.
+    /// A worker leaves as it closes its
     /// [`MonitoredSession`](crate::training::MonitoredSession). If its program returns without
     /// closing one, it leaves then, with a warning. Where the program trains once more, call this
     /// once more.
@@ -34,6 +35,7 @@ impl Task {
     /// says.
     pub async fn join(&self) -> Result<()> {
         let workers = self.cluster().num_workers();
+        self.inner.has_joined.set(true);
         self.inner.parts.server.join(workers, self.patience()).await
     }
 
@@ -78,6 +80,20 @@ impl Task {
             let error = Box::new(error.clone().on(self.name()));
             server.tell_all(&ParameterServerMessage::ChiefFailed { error, is_unsaved });
         }
+    }
+
+    /// Tells the others that this task, the chief, has ended its program without a session: nobody
+    /// else gives the variables their values.
+    pub(in crate::training) fn tell_that_no_session_comes(&self) {
+        let message = "the program of the chief has ended without a session, and nobody else gives \
+                       the variables their values: open one there, such as a `MonitoredSession`, \
+                       or end all programs without one";
+        let error = Error::new(Code::FailedPrecondition, message).on(self.name());
+        let failed = ParameterServerMessage::ChiefFailed {
+            error: Box::new(error),
+            is_unsaved: false,
+        };
+        self.inner.parts.server.tell_all(&failed);
     }
 
     /// Makes sure that the chief has not failed to save the training for the first time.

@@ -77,6 +77,30 @@ fn the_time_limit_of_the_scenario_ends_a_program_that_never_trains() {
     assert!(trained.steps.is_empty() && trained.outcome.ended >= Time::ZERO.after(limit));
 }
 
+#[test]
+fn a_program_that_returns_at_once_fails_a_server_is_named_of_a_chief_and_leaves_as_a_worker() {
+    let without = |idle: &'static str| {
+        let training = Simulated::new(1, 3, Mode::Sync { backups: 0, cancel: false }).digits();
+        training.steps(20).run_program(move |task| async move {
+            if task.name().to_string() == idle {
+                return Ok(());
+            }
+            digits_trainer::trainer(task).await
+        })
+    };
+    let told = [("ps:0", "end with `task.join().await`"), ("worker:0", "without a session")];
+    for (idle, says) in told {
+        let error = without(idle).outcome.result.unwrap_err();
+        assert_eq!(error.code, Code::FailedPrecondition, "{idle}: {error}");
+        assert!(error.message.contains(says), "{idle}: {error}");
+        assert_eq!(error.task.map(|task| task.to_string()).as_deref(), Some(idle));
+    }
+    let trained = without("worker:1");
+    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
+    let steps = |index| trained.steps.iter().filter(move |step| step.worker.index() == index);
+    assert_eq!([0, 1, 2].map(|index| steps(index).count()), [20, 0, 20]);
+}
+
 /// A literal port of TensorFlow's distributed trainer: the optimizer knows of no run.
 async fn plain_trainer(task: Task) -> Result<()> {
     if task.job() == "ps" {

@@ -55,6 +55,8 @@ pub(super) enum Exit {
     Overdue(Duration),
     /// The chief, in a later life, has found the training ended, and no life has reported it.
     Unreported,
+    /// The chief has ended well, and has told of no training, which others wait for.
+    Idle,
     Unknown(io::Error),
 }
 
@@ -94,6 +96,7 @@ impl Exit {
             Self::Signal(_) | Self::Silent(_) | Self::Overdue(_) | Self::Unreported => {
                 ExitCode::PeersLost
             }
+            Self::Idle => ExitCode::Usage,
             Self::Code(code) => match ExitCode::of(*code) {
                 Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
                 known => known.unwrap_or(ExitCode::Internal),
@@ -118,6 +121,10 @@ impl fmt::Display for Exit {
             Self::Unreported => f.write_str(
                 "it was lost after its last checkpoint, before it had reported the training; the \
                  same command reports it",
+            ),
+            Self::Idle => f.write_str(
+                "the chief's program has ended, and told of no training, which the others wait \
+                 for: open a `MonitoredSession` there",
             ),
             Self::Unknown(error) => write!(f, "it can't be waited for: {error}"),
         }

@@ -80,6 +80,12 @@ impl TaskRecord {
         self.0.len() > 1 && self.0.iter().any(has_begun) && !self.0[last..].iter().any(is_known)
     }
 
+    /// Whether a life of the task has told of a training, if only that it was over.
+    pub(super) fn knows_a_training(&self) -> bool {
+        let tells = |fact: &Fact| !matches!(fact, Fact::TapeCut(_));
+        self.0.iter().any(|life| life.facts.iter().any(tells) || !life.recording.log.is_empty())
+    }
+
     /// Why the training's last checkpoint is missing, if it has ended and could not be saved.
     pub(super) fn unsaved(&self) -> Option<String> {
         let recording = self.0.last().map(|life| &life.recording)?;
@@ -189,6 +195,19 @@ mod tests {
         assert!(record.has_lost_the_end());
         record.add(vec![Fact::Ended(Ending { weights_digest: None })], Traffic::default());
         assert!(!record.has_lost_the_end());
+    }
+
+    #[test]
+    fn a_task_knows_a_training_once_it_has_told_of_it_if_only_that_it_is_over() {
+        let tells = |facts: Vec<Fact>| {
+            let mut record = TaskRecord::default();
+            record.begin(0);
+            record.add(facts, Traffic::default());
+            record.knows_a_training()
+        };
+        let step = StepStats::applied(0, (0, 1), (Time(1), Time(9)));
+        assert!(tells(vec![Fact::NothingToDo]) && tells(vec![Fact::Step(step)]));
+        assert!(!tells(Vec::new()) && !tells(vec![Fact::TapeCut("its own".to_owned())]));
     }
 
     #[test]

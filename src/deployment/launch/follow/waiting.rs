@@ -44,6 +44,9 @@ impl Followed<'_> {
         let left =
             (self.order.patience.recovery + LINGER).saturating_sub(BEAT_EVERY * self.lingers);
         if left.is_zero() {
+            if self.has_idle_chief() {
+                self.blame_the_idle_chief();
+            }
             self.stop(STOP).await;
         } else if self.lingers.is_multiple_of(TELL_EVERY) {
             self.tell_who_lingers(left);
@@ -61,6 +64,17 @@ impl Followed<'_> {
     /// Whether the chief has come to the end of the training.
     pub(super) fn is_chief_done(&self) -> bool {
         self.tasks[self.chief].has_ended && !self.is_chief_dead()
+    }
+
+    /// Whether the chief is done, and has told of no training that the others could take part in.
+    pub(super) fn has_idle_chief(&self) -> bool {
+        self.is_chief_done() && !self.tasks[self.chief].record.knows_a_training()
+    }
+
+    /// Has the chief, which is done, be the cause of what others miss.
+    pub(super) fn blame_the_idle_chief(&mut self) {
+        let failures = self.failures();
+        self.tasks[self.chief].failed.get_or_insert((failures, Exit::Idle));
     }
 
     /// Whether a fault has ended the chief for good.
