@@ -97,7 +97,7 @@ impl Trial {
             bytes_sent: by_task(|sent| sent.total),
             step_bytes_sent: by_task(|sent| sent.steps),
             waiting_seconds: waiting(steps.clone()),
-            critical_path: self.critical_path(observed, steps, (start, seconds)),
+            critical_path: self.critical_path(observed, recording, (start, seconds)),
             usage: observed.usage_until(ended),
             events: observed.events,
             digest: observed.digest.clone(),
@@ -111,19 +111,23 @@ impl Trial {
         }
     }
 
-    /// What the time of `steps` was spent on, in a run that began its first step at `start` and
-    /// ended after `seconds`, both in seconds.
+    /// What the time of the steps of `recording` was spent on, in a run that began its first step at
+    /// `start` and ended after `seconds`, both in seconds.
     fn critical_path(
         &self,
         observed: &Observed,
-        steps: impl Iterator<Item = StepStats> + Clone,
+        recording: &Recording,
         (start, seconds): (f64, f64),
     ) -> Option<CriticalPath> {
+        let steps = recording.steps();
         let workers_are_free = self.leaves_workers_free();
         let run = Extent { start, seconds, workers_are_free };
         let path = match &observed.path {
             Some(path) => critical_path::simulated(path, &self.cluster, steps, run),
-            None => critical_path::deployed(steps, run),
+            None => {
+                let restored = recording.restored.iter().map(|restore| restore.at);
+                critical_path::deployed(steps, &restored.collect::<Vec<_>>(), run)
+            }
         }?;
         Some(CriticalPath { workers_are_free, pauses: self.pauses(observed), ..path })
     }

@@ -41,13 +41,13 @@ pub enum TimeCause {
     /// The latency of all other messages: orders, votes, acknowledgements.
     Coordination,
     /// What faults delay: the news of a lost task, messages that are held back, a task that stands
-    /// still.
+    /// still; in a deployed run also the way back after a loss.
     Faults,
     /// The last steps of workers that were late: what was under way after the last gradient was
     /// applied.
     LateSteps,
-    /// Sleeps, and what is done between two steps: evaluations, checkpoints, the way back from a
-    /// crash.
+    /// Sleeps, and what is done between two steps: evaluations, checkpoints, in a simulation also
+    /// the way back from a crash.
     Other,
     /// Any wait for parameters before and between the kernels, in a deployed run.
     Parameters,

@@ -10,9 +10,15 @@ use crate::simulation::StepEnd;
 use crate::training::StepStats;
 use crate::units::Time;
 
-/// What a lap's time is spent on: its steps as [`StepStats::phases`] has them, and its pauses.
-const CAUSES: [TimeCause; 4] =
-    [TimeCause::Parameters, TimeCause::Compute, TimeCause::Update, TimeCause::Other];
+/// What a lap's time is spent on: its steps as [`StepStats::phases`] has them, its pauses, and what
+/// a session took that was lost, until the next one went on.
+const CAUSES: [TimeCause; 5] = [
+    TimeCause::Parameters,
+    TimeCause::Compute,
+    TimeCause::Update,
+    TimeCause::Other,
+    TimeCause::Faults,
+];
 
 /// A worker's lap, as a simulation has them, too: to the end of a step whose result others have.
 #[derive(Clone)]
@@ -23,22 +29,24 @@ struct Lap {
     /// When the last of its kernels ended.
     computed: Time,
     /// The seconds of each of [`CAUSES`].
-    seconds: [f64; 4],
+    seconds: [f64; CAUSES.len()],
 }
 
 /// The same as [`simulated`](super::simulated) for a deployed run. Nobody has noted whom a worker
 /// waited for. Where workers wait for each other, the one whose kernels ended last has decided when
-/// a global step was made: its lap counts. Where they don't, all laps of each worker count.
+/// a global step was made: its lap counts. Where they don't, all laps of each worker count. At the
+/// times `restored` the training went back to a checkpoint.
 pub(in crate::experiment) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
+    restored: &[Time],
     run: Extent,
 ) -> Option<CriticalPath> {
     let stretches = Stretches::of(steps.clone(), run);
-    let mut laps = laps(steps);
+    let mut laps = laps(steps, restored);
     if !run.workers_are_free {
         laps = last_of_each_global_step(laps);
     }
-    let mut of_workers: BTreeMap<Option<TaskName>, (f64, [f64; 4])> = BTreeMap::new();
+    let mut of_workers: BTreeMap<Option<TaskName>, (f64, [f64; CAUSES.len()])> = BTreeMap::new();
     for lap in &laps {
         let worker = run.workers_are_free.then(|| lap.worker.clone());
         let (number, all) = of_workers.entry(worker).or_default();
@@ -61,25 +69,34 @@ struct Own {
     /// When its last step ended.
     last: Option<Time>,
     /// The seconds of the lap under way.
-    seconds: [f64; 4],
+    seconds: [f64; CAUSES.len()],
+}
+
+impl Own {
+    /// Adds the time since the last step, until `step` began.
+    fn pause(&mut self, step: &StepStats, restored: &[Time]) {
+        let [_, _, _, other, faults] = &mut self.seconds;
+        let Some(last) = self.last else { return };
+        let is_way_back = restored.iter().any(|at| (last..step.started).contains(at));
+        *(if is_way_back { faults } else { other }) += step.started.since(last).as_secs_f64();
+    }
 }
 
 /// The laps of `steps`, of each worker in order.
-fn laps(steps: impl Iterator<Item = StepStats>) -> Vec<Lap> {
+fn laps(steps: impl Iterator<Item = StepStats>, restored: &[Time]) -> Vec<Lap> {
     let (mut workers, mut laps) = (BTreeMap::<TaskName, Own>::new(), Vec::new());
     for step in steps {
         let how = how_ended(&step);
-        if how == StepEnd::GivenUp {
-            continue;
-        }
         let own = workers.entry(step.worker.clone()).or_default();
-        let pause = own.last.map_or(0.0, |last| step.started.since(last).as_secs_f64());
+        own.pause(&step, restored);
         let [parameters, compute, update] = step.phases().map(|phase| phase.as_secs_f64());
-        for (sum, seconds) in own.seconds.iter_mut().zip([parameters, compute, update, pause]) {
-            *sum += seconds;
-        }
+        let seconds = match how {
+            StepEnd::GivenUp => [0.0, 0.0, 0.0, 0.0, parameters + compute + update],
+            _ => [parameters, compute, update, 0.0, 0.0],
+        };
+        own.seconds.iter_mut().zip(seconds).for_each(|(sum, seconds)| *sum += seconds);
         own.last = Some(step.ended);
-        if how == StepEnd::Local {
+        if matches!(how, StepEnd::Local | StepEnd::GivenUp) {
             continue;
         }
         let seconds = std::mem::take(&mut own.seconds);
@@ -128,7 +145,7 @@ mod tests {
 
     #[track_caller]
     fn assert_spends(steps: &[StepStats], run: Extent, expected: &[(TimeCause, f64)]) {
-        let path = deployed(steps.iter().cloned(), run).expect("gradients are applied");
+        let path = deployed(steps.iter().cloned(), &[], run).expect("gradients are applied");
         for (cause, seconds) in expected {
             let own = path.causes.get(cause).copied().unwrap_or(0.0);
             assert!((own - seconds).abs() < 1e-9, "{cause:?} {seconds}: {path:?}");
@@ -169,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_under_way_after_the_last_applied_gradient_is_a_late_workers_last_step() {
         let vain = StepStats { applied: false, ..step(1, 2, 9, 7) };
-        let path = deployed([step(0, 1, 4, 3), vain].into_iter(), Extent { start: 1.0, ..FREE });
+        let path = deployed([step(0, 1, 4, 3), vain].into_iter(), &[], Extent { start: 1.0, ..FREE });
         let expected = [
             (TimeCause::Start, 1.0),
             (TimeCause::Compute, 3.0),
@@ -180,9 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_an_attempt_that_was_given_up_is_that_of_the_way_back() {
+    fn the_time_of_an_attempt_that_was_given_up_is_that_of_the_fault_that_ended_it() {
         let lost = StepStats { applied: false, computed: None, ..step(0, 2, 7, 0) };
         let steps = [step(0, 0, 2, 2), lost, step(0, 7, 10, 3)];
-        assert_spends(&steps, FREE, &[(TimeCause::Compute, 5.0), (TimeCause::Other, 5.0)]);
+        assert_spends(&steps, FREE, &[(TimeCause::Compute, 5.0), (TimeCause::Faults, 5.0)]);
+    }
+
+    #[test]
+    fn a_pause_in_which_the_training_went_back_to_a_checkpoint_is_that_of_a_fault() {
+        let steps = [step(0, 0, 2, 2), step(0, 3, 4, 1), step(0, 8, 10, 2)];
+        let path = deployed(steps.into_iter(), &[Time(7_000_000_000)], FREE).unwrap();
+        let expected =
+            [(TimeCause::Compute, 5.0), (TimeCause::Faults, 4.0), (TimeCause::Other, 1.0)];
+        assert_eq!(path.causes, BTreeMap::from(expected));
     }
 }
