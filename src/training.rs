@@ -50,6 +50,7 @@ pub(crate) use own_values::has_own_values;
 pub use record::{
     Beginning, BegunAnew, Ending, Evaluation, Fact, FailedCheckpoint, Formed, Restore, StepStats,
 };
+pub(crate) use recording::Unheard;
 pub use recording::{Recording, SharedRecording, Watch};
 pub use run_metadata::RunMetadata;
 pub use run_options::{RunOptions, TraceLevel};

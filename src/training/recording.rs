@@ -7,6 +7,7 @@ mod watch;
 use std::sync::Arc;
 
 use crate::checkpoint::SavedVariable;
+use crate::cluster::TaskName;
 use crate::units::Time;
 
 use super::record::{
@@ -41,12 +42,23 @@ pub struct Recording {
     saved: Option<(u64, Time)>,
     /// Whether the task came when the training had ended.
     pub(crate) is_after_the_end: bool,
+    /// The times in which workers may have taken steps that nobody was told of.
+    pub(crate) unheard: Vec<Unheard>,
     /// The tapes that could not be written to their end, each with the reason.
     pub cut_tapes: Vec<String>,
     /// The end of the training. None if the chief did not get there.
     pub ending: Option<Ending>,
     /// The trained variables at that end. None if nobody wants them, or only shapes are computed.
     pub(crate) weights: Option<Vec<SavedVariable>>,
+}
+
+/// The last time of a process that was killed: from the last step that it had told of, or from its
+/// beginning, to its death.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unheard {
+    pub(crate) worker: TaskName,
+    pub(crate) since: Time,
+    pub(crate) until: Time,
 }
 
 shown!(Recording);

@@ -286,8 +286,10 @@ impl<'a> Followed<'a> {
 
     /// The process of the task `index` is gone, with `exit`.
     fn exited(&mut self, index: usize, exit: Exit) -> Noted {
-        let Followee { id, is_down, has_ended, stop, .. } = &mut self.tasks[index];
+        let now = self.clock.now();
+        let Followee { id, is_down, has_ended, stop, record, .. } = &mut self.tasks[index];
         *id = None;
+        record.is_gone(now.0 as i64);
         let stop = stop.take().filter(|_| exit.ends_by_a_request());
         if *is_down || *has_ended {
             return Noted::Other;

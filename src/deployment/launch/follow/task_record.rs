@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::cluster::TaskName;
 use crate::deployment::launch::Launched;
 use crate::runtime::{Error, Traffic};
-use crate::training::{Fact, FailedCheckpoint, Recording, StepLog, StepStats};
+use crate::training::{Fact, FailedCheckpoint, Recording, StepLog, StepStats, Unheard};
 use crate::units::Time;
 
 /// What a task has told, life by life: it may have been killed and started again.
@@ -26,6 +26,19 @@ struct LifeRecord {
     ended: Time,
     /// The error that its program ended with.
     error: Option<Error>,
+    /// The launcher's time at which it was gone, without having told of its end \[ns\].
+    killed: Option<i64>,
+}
+
+impl LifeRecord {
+    /// The time in which the process of `task` may have taken steps that it never told of, on a
+    /// clock that showed 0 at the launcher's time `origin`.
+    fn unheard(&self, task: &TaskName, origin: i64) -> Option<Unheard> {
+        let at = |time: i64| Time(u64::try_from(time - origin).unwrap_or(0));
+        let until = at(self.killed?);
+        let told = self.recording.log.iter().map(|step| step.ended.0).max().unwrap_or(0);
+        Some(Unheard { worker: task.clone(), since: at(self.began + told as i64), until })
+    }
 }
 
 impl TaskRecord {
@@ -38,6 +51,7 @@ impl TaskRecord {
             sent: Traffic::default(),
             ended: Time::ZERO,
             error: None,
+            killed: None,
         });
     }
 
@@ -58,6 +72,13 @@ impl TaskRecord {
     pub(super) fn end(&mut self, now: Time, error: Option<Error>) {
         if let Some(life) = self.0.last_mut() {
             (life.ended, life.error) = (now, error);
+        }
+    }
+
+    /// The process is gone at the launcher's time `at` \[ns\].
+    pub(super) fn is_gone(&mut self, at: i64) {
+        if let Some(life) = self.0.last_mut().filter(|life| life.ended == Time::ZERO) {
+            life.killed = Some(at);
         }
     }
 
@@ -155,6 +176,7 @@ pub(super) fn merged(
         let last = record.0.len().saturating_sub(1);
         for (number, life) in record.0.into_iter().enumerate() {
             let ahead = life.began - origin;
+            recording.unheard.extend(life.unheard(&task, origin));
             of_task.total += life.sent.total;
             of_task.steps += life.sent.steps;
             if task == *chief {
@@ -287,6 +309,25 @@ mod tests {
         assert_eq!(told.restored, [restored(55)]);
         let ended: Vec<Time> = told.steps().map(|step| step.ended).collect();
         assert_eq!(ended, [Time(9), Time(59)]);
+    }
+
+    #[test]
+    fn a_process_that_was_killed_may_have_taken_steps_until_then_that_it_had_not_told_of() {
+        let step = |ended| Fact::Step(StepStats::applied(1, (0, 1), (Time::ZERO, Time(ended))));
+        let (chief, worker) = (TaskName::new("worker", 0), TaskName::new("worker", 1));
+        let mut record = TaskRecord::default();
+        record.begin(100);
+        record.add(vec![step(30)], Traffic::default());
+        record.is_gone(150);
+        record.begin(200);
+        record.add(vec![step(20)], Traffic::default());
+        record.end(Time(40), None);
+        record.is_gone(260);
+        let mut of_chief = TaskRecord::default();
+        of_chief.begin(90);
+        let tasks = vec![(chief.clone(), of_chief), (worker.clone(), record)];
+        let told = merged(tasks, &chief, Duration::ZERO).recording.unheard;
+        assert_eq!(told, [Unheard { worker, since: Time(40), until: Time(60) }]);
     }
 
     #[test]
