@@ -44,6 +44,8 @@ mod sending;
 mod settings;
 mod silence;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::rc::Rc;

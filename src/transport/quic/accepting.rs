@@ -105,7 +105,9 @@ async fn introductions<M: Payload>(
     }
     let peer = node.find_or_add(&hello.task);
     let epoch = peer.greet(node, Side::Accepted, &hello)?;
+    let joining = peer.begin_joining();
     let control = introduce(connection, &node.hello(epoch)).await?;
+    drop(joining);
     let link = Rc::new(PeerConnection::new(connection.clone(), Side::Accepted, hello.lanes));
     if !peer.join(&link, epoch) {
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");

@@ -63,6 +63,7 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
             attempt += 1;
         }
     }
+    peer.end_if_it_has_parted(&node);
 }
 
 /// Connects to `peer`: a handshake that takes at most `patience`, then the introductions. These are

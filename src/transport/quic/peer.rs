@@ -42,6 +42,8 @@ struct PeerState<M> {
     /// one. It refuses no connection: others may be wrong, and who connects proves what it is.
     heard: Option<u64>,
     is_dialing: bool,
+    /// The number of its connections that it has been greeted on, and that are yet to join.
+    joining: usize,
     /// The reason why it has not been reached.
     obstacle: Option<Obstacle>,
     /// Why one of the two refused the other when they last met, if one did.
@@ -61,6 +63,7 @@ impl<M: Payload> Peer<M> {
             incarnation: None,
             heard: None,
             is_dialing: false,
+            joining: 0,
             obstacle: None,
             refusal: None,
             has_stopped: false,
@@ -245,6 +248,25 @@ impl<M: Payload> Peer<M> {
         is_current
     }
 
+    /// Counts a connection that is yet to join, until what this returns is dropped.
+    pub(super) fn begin_joining(self: &Rc<Self>) -> Joining<M> {
+        self.state.borrow_mut().joining += 1;
+        Joining(Rc::clone(self))
+    }
+
+    /// Loses the peer as one that has stopped, if everything that it sent has arrived on every
+    /// link. A connection that is being made may have more, and be the one that it says goodbye on.
+    pub(super) fn end_if_it_has_parted(&self, node: &Node<M>) {
+        let state = self.state.borrow();
+        let is_being_made = state.is_dialing || state.joining > 0;
+        let mut links = state.links.iter();
+        let has_parted = links.len() > 0 && links.all(|link| link.received.is_taken.get());
+        drop(state);
+        if has_parted && !is_being_made {
+            self.lose(node, Loss::Stopped, Close::Stopped);
+        }
+    }
+
     /// Loses the peer: all links and messages under way are given up, and the epoch ends.
     pub(super) fn lose(&self, node: &Node<M>, loss: Loss, close: Close) {
         let links = {
@@ -275,5 +297,14 @@ impl<M: Payload> Peer<M> {
         }
         node.report(self, loss);
         node.progress.notify_waiters();
+    }
+}
+
+/// A connection with a peer that is yet to join its links, until this is dropped.
+pub(super) struct Joining<M>(Rc<Peer<M>>);
+
+impl<M> Drop for Joining<M> {
+    fn drop(&mut self) {
+        self.0.state.borrow_mut().joining -= 1;
     }
 }

@@ -212,14 +212,9 @@ impl<M: Payload> Receiver<M> {
 
     /// Reports that the peer has stopped, once everything that it sent has arrived on every link.
     fn end_if_all_is_here(&self) {
-        if !self.link.has_taken_all() {
-            return;
-        }
-        self.link.wake.notify_one();
-        if self.link.is_alive.get()
-            && self.peer.links().iter().all(|link| link.received.is_taken.get())
-        {
-            self.peer.lose(&self.node, Loss::Stopped, Close::Stopped);
+        if self.link.has_taken_all() {
+            self.link.wake.notify_one();
+            self.peer.end_if_it_has_parted(&self.node);
         }
     }
 }

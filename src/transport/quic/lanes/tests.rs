@@ -1,92 +1,27 @@
 //! Two tasks in one process, with lanes: what goes over them, and what their end means.
 
-use std::any::Any;
-use std::cell::RefCell;
-use std::net::UdpSocket;
 use std::time::Duration;
 
 use quinn::Connection;
-use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use super::super::super::certificates::{Authority, task_domain};
-use super::super::super::{Inbox, Loss, Messages, PeerId, Transport};
+use super::super::super::certificates::task_domain;
+use super::super::super::{Loss, PeerId, Transport};
 use super::super::hello::{Hello, LanePlace};
 use super::super::peer_connection::Side;
 use super::super::refusal::{Close, Refusal};
-use super::super::{Quic, QuicConfig, RunId};
+use super::super::tests::{Ends, Note, SILENCE};
 use super::threads::LaneThread;
 use super::*;
-use crate::cluster::{ClusterSpec, TaskName};
+use crate::cluster::TaskName;
 use crate::on_actix::on_actix;
 use crate::tensor::Tensor;
-use crate::units::Bytes;
 
-const SILENCE: Duration = Duration::from_millis(600);
 const MOMENT: Duration = Duration::from_millis(2);
 /// The length of the tensors that are sent \[elements of 4 bytes\]: some blocks and a bit.
 const LENGTH: usize = 5 * blocks::BLOCK / 4 + 3;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Note(Tensor);
-
-impl Payload for Note {
-    fn wire_size(&self) -> Bytes {
-        Bytes(self.0.byte_len() as u64)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-#[derive(Default)]
-struct Kept {
-    notes: RefCell<Vec<Tensor>>,
-    losses: RefCell<Vec<Loss>>,
-}
-
-impl Inbox<Note> for Kept {
-    fn deliver(&self, _: PeerId, notes: Messages<Note>) {
-        self.notes.borrow_mut().extend(notes.into_iter().map(|note| note.0));
-    }
-
-    fn lost(&self, _: PeerId, loss: Loss) {
-        self.losses.borrow_mut().push(loss);
-    }
-
-    fn broken(&self, panic: &(dyn Any + Send)) {
-        panic!("the transport has panicked: {panic:?}");
-    }
-}
-
-struct Ends {
-    quic: [Rc<Quic<Note>>; 2],
-    inboxes: [Rc<Kept>; 2],
-}
-
 impl Ends {
-    /// Two ends with so many lanes.
-    async fn with(lanes: [usize; 2]) -> Self {
-        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let addresses = sockets.each_ref().map(|it| it.local_addr().unwrap().to_string());
-        let cluster = ClusterSpec::dense([("worker", addresses)]).unwrap();
-        let authority = Authority::new("run").unwrap();
-        let (mut quic, inboxes) = (Vec::new(), [Rc::<Kept>::default(), Rc::default()]);
-        for ((socket, number), inbox) in sockets.into_iter().zip(0..).zip(&inboxes) {
-            let task = TaskName::new("worker", number);
-            let identity = authority.issue(&task, &[]).unwrap();
-            let config = QuicConfig::new(cluster.clone(), task, RunId::new("run"), identity);
-            let lanes = lanes[number as usize];
-            let config = QuicConfig { socket: Some(socket), silence: SILENCE, lanes, ..config };
-            let end = Quic::bind(config).await.unwrap();
-            end.listen(Rc::clone(inbox) as Rc<dyn Inbox<Note>>);
-            quic.push(end);
-        }
-        let Ok(quic) = <[_; 2]>::try_from(quic) else { unreachable!("there are two ends") };
-        Self { quic, inboxes }
-    }
-
     /// Sends a large tensor from `from` to the other end, and waits until it is there.
     async fn send(&self, from: usize, number: i32) {
         let (to, tensor) = (1 - from, Tensor::new([LENGTH], &vec![number; LENGTH]).unwrap());
