@@ -22,6 +22,7 @@ where
 {
     let (task, program) = begun?;
     let ended = match program.await {
+        Ok(()) if is_left_to_serve(&task) => serve_all_the_same(&task).await,
         Ok(()) => leave_if_still_there(&task),
         Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
         failed => failed,
@@ -37,7 +38,7 @@ where
 }
 
 /// Waits until the chief has saved the training, with lasting checkpoints, that the worker `task`
-/// has come to the end of: the chief may be away, and that it is lost is known only after a silence.
+/// has come to the end of: it may be away, and that it is lost is known only after a silence.
 /// Where all tasks end together, who runs the training sees whether it has. A worker whose own part
 /// has ended, while others train, waits for nobody.
 ///
@@ -101,7 +102,8 @@ async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> b
         if !left.is_zero() {
             let (name, chief) = (task.name(), task.chief());
             tracing::warn!(
-                "the training is over; {name} waits for {chief}, which {is_yet}, for {left:.0?} more"
+                "the training is over; {name} waits for {chief}, which {is_yet}, for {left:.0?} \
+                 more"
             );
         }
     }
@@ -113,10 +115,10 @@ async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> b
 ///
 /// # Errors
 /// If it is the chief of a training with lasting checkpoints, which lack the end, and was not asked
-/// to stop; if it is a parameter server that others may still use.
+/// to stop.
 fn leave_if_still_there(task: &Task) -> Result<()> {
     let training = task.server().training();
-    let Some(replica) = task.replica() else { return require_joined(task) };
+    let Some(replica) = task.replica() else { return Ok(()) };
     if training.partings.have_left(replica.worker) {
         return Ok(());
     }
@@ -153,19 +155,29 @@ fn leave_without_a_session(task: &Task) {
     }
 }
 
-/// Makes sure that the program of `task` does not end while it serves others.
+/// Whether `task` is a parameter server whose program has ended before the training, and has not
+/// waited for the workers.
+fn is_left_to_serve(task: &Task) -> bool {
+    let has_served = task.has_joined() || task.server().training().is_done();
+    task.role() == Role::ParameterServer && !has_served && task.cluster().num_workers() > 0
+}
+
+/// Has the parameter server `task` serve the workers after its program's end, which would take the
+/// variables with it: in a simulation the others would not notice, deployed they could not go on.
 ///
 /// # Errors
-/// If it is a parameter server whose program has not waited for the workers, which have not ended
-/// their training.
-fn require_joined(task: &Task) -> Result<()> {
-    let has_served = task.has_joined() || task.server().training().is_done();
-    if task.role() != Role::ParameterServer || has_served || task.is_asked_to_stop() {
-        return Ok(());
+/// As [`Task::join`]; but a training that the chief does not begin misses nothing here.
+async fn serve_all_the_same(task: &Task) -> Result<()> {
+    tracing::warn!(
+        "the program of {} has ended without `task.join()`: the task stays until the workers have \
+         left; end with `task.join().await`",
+        task.name()
+    );
+    let chief = task.cluster().chief();
+    match task.join().await {
+        Err(error) if error.code == Code::FailedPrecondition && error.task == chief => Ok(()),
+        joined => joined,
     }
-    let message = "the program of this parameter server has ended before the training, which needs \
-                   its variables: end with `task.join().await`, which waits for the workers";
-    Err(Error::new(Code::FailedPrecondition, message).on(task.name()))
 }
 
 /// Has the worker leave in good order.

@@ -24,8 +24,8 @@ impl Task {
     }
 
     /// The work of a parameter server and of a helper: serves until every worker has left the
-    /// training. The program of a parameter server that ends before the training without it fails.
-    /// A worker leaves as it closes its
+    /// training. The task of a parameter server stays as long, with a warning, if its program
+    /// returns without this. A worker leaves as it closes its
     /// [`MonitoredSession`](crate::training::MonitoredSession). If its program returns without
     /// closing one, it leaves then, with a warning. Where the program trains once more, call this
     /// once more.
@@ -89,10 +89,8 @@ impl Task {
                        the variables their values: open one there, such as a `MonitoredSession`, \
                        or end all programs without one";
         let error = Error::new(Code::FailedPrecondition, message).on(self.name());
-        let failed = ParameterServerMessage::ChiefFailed {
-            error: Box::new(error),
-            is_unsaved: false,
-        };
+        let failed =
+            ParameterServerMessage::ChiefFailed { error: Box::new(error), is_unsaved: false };
         self.inner.parts.server.tell_all(&failed);
     }
 

@@ -78,7 +78,7 @@ fn the_time_limit_of_the_scenario_ends_a_program_that_never_trains() {
 }
 
 #[test]
-fn a_program_that_returns_at_once_fails_a_server_is_named_of_a_chief_and_leaves_as_a_worker() {
+fn a_program_that_returns_at_once_is_named_of_a_chief_leaves_as_a_worker_and_serves_as_a_ps() {
     let without = |idle: &'static str| {
         let training = Simulated::new(1, 3, Mode::Sync { backups: 0, cancel: false }).digits();
         training.steps(20).run_program(move |task| async move {
@@ -88,17 +88,16 @@ fn a_program_that_returns_at_once_fails_a_server_is_named_of_a_chief_and_leaves_
             digits_trainer::trainer(task).await
         })
     };
-    let told = [("ps:0", "end with `task.join().await`"), ("worker:0", "without a session")];
-    for (idle, says) in told {
-        let error = without(idle).outcome.result.unwrap_err();
-        assert_eq!(error.code, Code::FailedPrecondition, "{idle}: {error}");
-        assert!(error.message.contains(says), "{idle}: {error}");
-        assert_eq!(error.task.map(|task| task.to_string()).as_deref(), Some(idle));
+    let error = without("worker:0").outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::FailedPrecondition, "{error}");
+    assert!(error.message.contains("the chief has ended without a session"), "{error}");
+    assert_eq!(error.task.map(|task| task.to_string()).as_deref(), Some("worker:0"));
+    for (idle, taken) in [("worker:1", [20, 0, 20]), ("ps:0", [20, 20, 20])] {
+        let trained = without(idle);
+        assert!(trained.outcome.result.is_ok(), "{idle}: {:?}", trained.outcome.result);
+        let of = |index| trained.steps.iter().filter(move |step| step.worker.index() == index);
+        assert_eq!([0, 1, 2].map(|index| of(index).count()), taken, "without {idle}");
     }
-    let trained = without("worker:1");
-    assert!(trained.outcome.result.is_ok(), "{:?}", trained.outcome.result);
-    let steps = |index| trained.steps.iter().filter(move |step| step.worker.index() == index);
-    assert_eq!([0, 1, 2].map(|index| steps(index).count()), [20, 0, 20]);
 }
 
 /// A literal port of TensorFlow's distributed trainer: the optimizer knows of no run.
