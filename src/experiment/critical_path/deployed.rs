@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn what_is_under_way_after_the_last_applied_gradient_is_a_late_workers_last_step() {
         let vain = StepStats { applied: false, ..step(1, 2, 9, 7) };
-        let path = deployed([step(0, 1, 4, 3), vain].into_iter(), &[], Extent { start: 1.0, ..FREE });
+        let path =
+            deployed([step(0, 1, 4, 3), vain].into_iter(), &[], Extent { start: 1.0, ..FREE });
         let expected = [
             (TimeCause::Start, 1.0),
             (TimeCause::Compute, 3.0),

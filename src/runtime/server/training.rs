@@ -10,8 +10,8 @@ use crate::transport::PeerId;
 use crate::runtime::checkpoint_news::Watched;
 use crate::runtime::mail::{MasterMail, ParameterServerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::parameter_server::GRACE;
 use crate::runtime::messages::{ParameterServerMessage, Places, ProgramMessage};
+use crate::runtime::parameter_server::GRACE;
 use crate::runtime::training_state::{Parting, TrainingState};
 
 use super::Server;
