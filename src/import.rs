@@ -25,7 +25,7 @@
 //! | any value can be fed | feeding one that shapes were computed from changes nothing |
 //! | `_class` colocates | not read; operations on a variable, and an optimizer's slots, are on its device |
 //! | adding 1 to `global_step` | ends a training step, as an optimizer's own operation does here |
-//! | `ApplyAdam` reads powers of β that all variables share | each variable has its own, set when its slot is |
+//! | `ApplyAdam` reads powers of β that all variables share | each variable has a copy, set to the graph's before each update |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
 //! | random operations are seeded by `seed` and `seed2`, and draw anew in each run | by these, the graph's seed and the name; the numbers differ from TensorFlow's. They draw anew with each global step, call of a function and round of a loop of functions; without a global step, the same in each run |
 //! | `If` and `While` have functions that may have state | functions without state; so have loops of `Enter` and `Exit`, which become such a `While`. What a body pushes on a stack has one shape in all iterations |

@@ -3,19 +3,17 @@
 mod step;
 mod update;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cells::Change;
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
 use crate::graph::{Name, NewOperation, Op, OpId, VariableSpec};
 use crate::import::known::Known;
-use crate::import::node::Def;
 use crate::import::order::{first_value, parse_input};
 use crate::import::value::Value;
 use crate::import::wire::{GraphDef, NodeDef};
 use crate::operations::{Guard, Unary};
-use crate::tensor::{DType, Shape, Tensor};
+use crate::tensor::DType;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -51,14 +49,8 @@ pub(super) struct Roles {
     updated: BTreeSet<String>,
     /// By slot: the variable that it is beside.
     slots: BTreeMap<String, String>,
-    /// By Adam's first slot: the two β whose powers are kept with it, if they are constants.
-    powers: BTreeMap<String, [Option<Tensor>; 2]>,
-    /// By slot: the powers of β that are kept with it.
-    kept: BTreeMap<OpId, [OpId; 2]>,
-    /// The variables that count their updates.
-    counted: BTreeSet<String>,
-    /// By variable: the number of updates that is kept with it.
-    counts: BTreeMap<OpId, OpId>,
+    /// By variable or slot: the scalars that are kept beside it.
+    scalars: BTreeMap<OpId, Vec<(&'static str, OpId)>>,
     /// The nodes that only first values of variables need.
     first_values: BTreeSet<String>,
 }
@@ -99,20 +91,6 @@ impl Roles {
             let input = |i: usize| node.input.get(i).map(|input| of.origin(input));
             for slot in update::slots(&node.op) {
                 roles.slots.extend(input(*slot).zip(input(0)));
-            }
-            if node.op.ends_with("ApplyAdagradDA") {
-                roles.counted.extend(input(0));
-            }
-            if let ("ApplyAdam" | "ResourceApplyAdam", Some(slot), Some(beta1), Some(beta2)) =
-                (node.op.as_str(), input(1), input(6), input(7))
-            {
-                let constant = |name: String| {
-                    let is_it = |node: &&&NodeDef| node.name == name && node.op == "Const";
-                    // A β is one number, perhaps of an empty list: one repeated zero.
-                    let value = |node: &&NodeDef| Def::new(node).tensor("value", &Cell::new(1));
-                    nodes.iter().find(is_it).and_then(|node| value(node).ok())
-                };
-                roles.powers.insert(slot, [constant(beta1), constant(beta2)]);
             }
         }
         roles
@@ -231,44 +209,12 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         name: Name::Exactly(&def.name),
         colocated_with: importer.beside(&def.name),
         built_at: importer.built_at,
-        ..NewOperation::of(Op::Variable(spec.clone()))
+        ..NewOperation::of(Op::Variable(spec))
     })?;
-    if importer.roles.powers.contains_key(&def.name) {
-        let powers = [
-            beside(importer, node, id, &spec, "beta1_power")?,
-            beside(importer, node, id, &spec, "beta2_power")?,
-        ];
-        importer.roles.kept.insert(id, powers);
-    }
-    if importer.roles.counted.contains(&def.name) {
-        let spec = VariableSpec { dtype: DType::I64, ..spec };
-        let count = beside(importer, node, id, &spec, "updates")?;
-        importer.begin_with(node, count, 0i64.into())?;
-        importer.roles.counts.insert(id, count);
-    }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
 }
 
-/// A scalar variable, such as a power of β, beside the slot `slot`.
-fn beside(
-    importer: &Importer<'_>,
-    node: &Node<'_>,
-    slot: OpId,
-    spec: &VariableSpec,
-    name: &str,
-) -> Result<OpId, NodeProblem> {
-    let shared_name = format!("{}/{name}", spec.shared_name).into();
-    let spec = VariableSpec { shared_name, shape: Shape::SCALAR, trainable: false, ..spec.clone() };
-    let name = format!("{}/{name}", node.def.name);
-    let new = NewOperation {
-        name: Name::Numbered(&name),
-        colocated_with: Some(slot),
-        ..NewOperation::of(Op::Variable(spec))
-    };
-    Ok(importer.graph.add(new)?)
-}
-
-/// Assigns a variable, and sets the powers of β that are kept with it.
+/// Assigns a variable.
 fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if let Some(cell) = node.value(0)?.cell {
         return importer.change_cell(node, cell, Change::Assign);
@@ -279,38 +225,11 @@ fn assign(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         importer.operations.insert(node.def.name.clone(), known);
         return Ok(vec![Value { variable: Some((variable, Some(known))), ..Value::default() }]);
     }
-    let mut begins = Vec::new();
-    let values = match importer.roles.kept.get(&variable).copied() {
-        None => store(importer, node, Op::Assign, false)?,
-        Some(kept) => assign_slot(importer, node, kept, &mut begins)?,
-    };
-    begins.extend(importer.operations.get(&node.def.name));
-    begins.iter().filter(|_| is_first).for_each(|begin| importer.graph.add_initializer(*begin));
-    Ok(values)
-}
-
-/// Assigns Adam's first slot and the powers of β that are `kept` with it; the operations that set
-/// the powers go into `begins`.
-fn assign_slot(
-    importer: &mut Importer<'_>,
-    node: &Node<'_>,
-    kept: [OpId; 2],
-    begins: &mut Vec<OpId>,
-) -> Values {
-    let slot = parse_input(&node.def.input[0]).0;
-    let betas = importer.roles.powers.get(slot).cloned();
-    let betas = betas
-        .ok_or_else(|| NodeProblem::unsupported("its control inputs must follow the others"))?;
-    let mut controls = node.controls.clone();
-    for (power, beta) in kept.into_iter().zip(betas) {
-        let beta = beta
-            .ok_or_else(|| NodeProblem::unsupported("the β of an ApplyAdam must be constants"))?;
-        let set = importer.set_power(node, power, beta)?;
-        controls.push(set);
-        begins.push(set);
+    let values = store(importer, node, Op::Assign, false)?;
+    if is_first && let Some(begin) = importer.operations.get(&node.def.name) {
+        importer.graph.add_initializer(*begin);
     }
-    let after = Node { inputs: node.inputs.clone(), ..node.with_controls(controls) };
-    store(importer, &after, Op::Assign, false)
+    Ok(values)
 }
 
 /// Stores or adds input 1, negated if it is to be subtracted.
@@ -333,36 +252,5 @@ impl Importer<'_> {
     fn beside(&self, name: &str) -> Option<OpId> {
         let values = self.values.get(self.roles.slots.get(name)?)?;
         values.first()?.variable.map(|(variable, _)| variable)
-    }
-
-    /// Gives `variable`, which `node` keeps beside its own, the first value `value`.
-    fn begin_with(
-        &self,
-        node: &Node<'_>,
-        variable: OpId,
-        value: Tensor,
-    ) -> Result<(), NodeProblem> {
-        let value = self.helper(node, "first", Op::Const(value), &[])?;
-        let assign = self.graph.add(NewOperation {
-            name: Name::Numbered(&format!("{}/first_value", node.def.name)),
-            inputs: &[value.edge()],
-            variables: &[variable],
-            colocated_with: Some(variable),
-            ..NewOperation::of(Op::Assign)
-        })?;
-        self.graph.add_initializer(assign);
-        Ok(())
-    }
-
-    /// Gives `power` its first value, `beta`.
-    fn set_power(&self, node: &Node<'_>, power: OpId, beta: Tensor) -> Result<OpId, NodeProblem> {
-        let value = self.helper(node, "beta", Op::Const(beta), &[])?;
-        Ok(self.graph.add(NewOperation {
-            name: Name::Numbered(&format!("{}/beta_power", node.def.name)),
-            inputs: &[value.edge()],
-            variables: &[power],
-            colocated_with: Some(power),
-            ..NewOperation::of(Op::Assign)
-        })?)
     }
 }

@@ -1,15 +1,19 @@
 //! Updates of variables by an optimizer's rule, dense and of some rows.
 
+mod scalar;
+
 use super::variable_at;
-use crate::graph::{Name, NewOperation, Op, OpId, Output, UpdateRule};
+use crate::graph::{Op, Output, UpdateRule};
 use crate::import::translate::{Importer, Node, NodeProblem, Translate, Values};
 use crate::import::value::Value;
-use crate::operations::{Binary, Cast};
 use crate::optimizer::{
     AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, FtrlRule, GradientDescentRule,
     MomentumRule, ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
 };
-use crate::tensor::DType;
+use scalar::Scalar;
+
+const POWERS: [Scalar; 2] = [Scalar::power(3, "beta1_power"), Scalar::power(4, "beta2_power")];
+const STEP: [Scalar; 1] = [Scalar::step(7)];
 
 /// The positions of an update's inputs; the variable is the first.
 struct Update {
@@ -18,8 +22,8 @@ struct Update {
     rate: usize,
     gradient: usize,
     rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
-    /// The input that is the number of this update, counted from 1.
-    step: Option<usize>,
+    /// The inputs that the rule has as scalars beside its slots.
+    scalars: &'static [Scalar],
 }
 
 impl Update {
@@ -54,7 +58,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 /// The update `kind` of TensorFlow's, whose inputs are listed as `(…)`.
 fn by_rule(kind: &str) -> Option<Update> {
     let update = |slots: &'static [usize], [rate, gradient]: [usize; 2], rule| {
-        Some(Update { slots, rate, gradient, rule, step: None })
+        Some(Update { slots, rate, gradient, rule, scalars: &[] })
     };
     match kind {
         // (v, rate, g)
@@ -64,7 +68,9 @@ fn by_rule(kind: &str) -> Option<Update> {
         // (v, a, rate, g)
         "ApplyAdagrad" => update(&[1], [2, 3], adagrad),
         // (v, m, s, β1 power, β2 power, rate, β1, β2, ε, g)
-        "ApplyAdam" => update(&[1, 2], [5, 9], adam),
+        "ApplyAdam" => {
+            Some(Update { slots: &[1, 2], rate: 5, gradient: 9, rule: adam, scalars: &POWERS })
+        }
         // (v, s, m, rate, ρ, μ, ε, g)
         "ApplyRMSProp" => update(&[1, 2], [3, 7], |node| rms_prop(node, 4, false)),
         // (v, c, s, m, rate, ρ, μ, ε, g)
@@ -88,7 +94,7 @@ fn by_rule(kind: &str) -> Option<Update> {
         }),
         // (v, G, Q, g, rate, l1, l2, step)
         "ApplyAdagradDA" => {
-            Some(Update { slots: &[1, 2], rate: 4, gradient: 3, rule: adagrad_da, step: Some(7) })
+            Some(Update { slots: &[1, 2], rate: 4, gradient: 3, rule: adagrad_da, scalars: &STEP })
         }
         _ => None,
     }
@@ -143,13 +149,11 @@ fn adagrad_da(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
 fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update, is_sparse: bool) -> Values {
     let places = std::iter::once(&0).chain(update.slots);
     let mut variables = places.map(|i| variable_at(node, *i)).collect::<Result<Vec<_>, _>>()?;
-    let kept = variables.get(1).and_then(|slot| importer.roles.kept.get(slot));
-    variables.extend(kept.into_iter().flatten());
-    let mut controls = node.controls.clone();
-    if let Some(step) = update.step {
-        let step = importer.input(node, update.after_ids(step, is_sparse))?;
-        let (count, set) = set_count(importer, node, variables[0], &step)?;
-        variables.push(count);
+    let (own, mut controls) = (variables.clone(), node.controls.clone());
+    for scalar in update.scalars {
+        let given = importer.input(node, update.after_ids(scalar.input, is_sparse))?;
+        let (kept, set) = scalar.set(importer, node, &own, &given)?;
+        variables.push(kept);
         controls.push(set);
     }
     let rate = importer.input(node, update.after_ids(update.rate, is_sparse))?;
@@ -161,26 +165,4 @@ fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update, is_spars
     let after = Node { inputs: node.inputs.clone(), ..node.with_controls(controls) };
     let id = importer.emit_on(&after, op, &inputs, &variables)?;
     Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
-}
-
-/// Sets the number of updates that is kept with `variable` to that before this one, and gives both.
-fn set_count(
-    importer: &Importer<'_>,
-    node: &Node<'_>,
-    variable: OpId,
-    step: &Output,
-) -> Result<(OpId, OpId), NodeProblem> {
-    let count = importer.roles.counts.get(&variable).copied();
-    let count = count.ok_or(NodeProblem::NoVariable(0))?;
-    let step = importer.helper(node, "step", Cast(DType::I64), &[step])?;
-    let one = importer.scalar(node, "one", &step, 1.0)?;
-    let before = importer.helper(node, "before", Binary::Sub, &[&step, &one])?;
-    let set = importer.graph.add(NewOperation {
-        name: Name::Numbered(&format!("{}/count", node.def.name)),
-        inputs: &[before.edge()],
-        variables: &[count],
-        colocated_with: Some(count),
-        ..NewOperation::of(Op::Assign)
-    })?;
-    Ok((count, set))
 }
