@@ -298,8 +298,11 @@ impl<'a> Node<'a> {
 
     /// Input `i` as one number.
     pub(super) fn float(&self, i: usize) -> Result<f32, NodeProblem> {
-        let wrong = || NodeProblem::unsupported(format!("its input {i} must be one f32"));
-        self.constant(i)?.item::<f32>().map_err(|_| wrong())
+        let wrong = |what: &str| NodeProblem::unsupported(format!("its input {i} must be {what}"));
+        let Some(constant) = &self.value(i)?.constant else {
+            return Err(wrong("a number that is the same in every step, and a step computes it"));
+        };
+        constant.item::<f32>().map_err(|_| wrong("one f32"))
     }
 
     /// The operations that must run before it if it takes only `taken` as inputs. For its other

@@ -1,5 +1,6 @@
 //! Updates of variables by an optimizer's rule, dense and of some rows.
 
+mod ftrl;
 mod scalar;
 
 use super::variable_at;
@@ -7,8 +8,8 @@ use crate::graph::{Op, Output, UpdateRule};
 use crate::import::translate::{Importer, Node, NodeProblem, Translate, Values};
 use crate::import::value::Value;
 use crate::optimizer::{
-    AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, FtrlRule, GradientDescentRule,
-    MomentumRule, ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
+    AdadeltaRule, AdagradDaRule, AdagradRule, AdamRule, GradientDescentRule, MomentumRule,
+    ProximalAdagradRule, ProximalGradientDescentRule, RmsPropRule,
 };
 use scalar::Scalar;
 
@@ -21,7 +22,7 @@ struct Update {
     slots: &'static [usize],
     rate: usize,
     gradient: usize,
-    rule: fn(&Node<'_>) -> Result<UpdateRule, NodeProblem>,
+    rule: fn(&Importer<'_>, &Node<'_>) -> Result<UpdateRule, NodeProblem>,
     /// The inputs that the rule has as scalars beside its slots.
     scalars: &'static [Scalar],
 }
@@ -62,40 +63,48 @@ fn by_rule(kind: &str) -> Option<Update> {
     };
     match kind {
         // (v, rate, g)
-        "ApplyGradientDescent" => update(&[], [1, 2], |_| Ok(GradientDescentRule.into())),
+        "ApplyGradientDescent" => update(&[], [1, 2], |_, _| Ok(GradientDescentRule.into())),
         // (v, m, rate, g, μ)
-        "ApplyMomentum" => update(&[1], [2, 3], momentum),
+        "ApplyMomentum" => update(&[1], [2, 3], |_, node| momentum(node)),
         // (v, a, rate, g)
-        "ApplyAdagrad" => update(&[1], [2, 3], adagrad),
+        "ApplyAdagrad" => update(&[1], [2, 3], |_, node| adagrad(node)),
         // (v, m, s, β1 power, β2 power, rate, β1, β2, ε, g)
-        "ApplyAdam" => {
-            Some(Update { slots: &[1, 2], rate: 5, gradient: 9, rule: adam, scalars: &POWERS })
-        }
+        "ApplyAdam" => Some(Update {
+            slots: &[1, 2],
+            rate: 5,
+            gradient: 9,
+            rule: |_, node| adam(node),
+            scalars: &POWERS,
+        }),
         // (v, s, m, rate, ρ, μ, ε, g)
-        "ApplyRMSProp" => update(&[1, 2], [3, 7], |node| rms_prop(node, 4, false)),
+        "ApplyRMSProp" => update(&[1, 2], [3, 7], |_, node| rms_prop(node, 4, false)),
         // (v, c, s, m, rate, ρ, μ, ε, g)
-        "ApplyCenteredRMSProp" => update(&[2, 1, 3], [4, 8], |node| rms_prop(node, 5, true)),
+        "ApplyCenteredRMSProp" => update(&[2, 1, 3], [4, 8], |_, node| rms_prop(node, 5, true)),
         // (v, a, u, rate, ρ, ε, g)
-        "ApplyAdadelta" => update(&[1, 2], [3, 6], |node| {
+        "ApplyAdadelta" => update(&[1, 2], [3, 6], |_, node| {
             Ok(AdadeltaRule { rho: node.float(4)?, epsilon: node.float(5)? }.into())
         }),
         // (v, a, z, g, rate, l1, l2, power)
-        "ApplyFtrl" => update(&[1, 2], [4, 3], |node| ftrl(node, false)),
+        "ApplyFtrl" => update(&[1, 2], [4, 3], |importer, node| ftrl::rule(importer, node, false)),
         // (v, a, z, g, rate, l1, l2, shrinkage, power)
-        "ApplyFtrlV2" => update(&[1, 2], [4, 3], |node| ftrl(node, true)),
+        "ApplyFtrlV2" => update(&[1, 2], [4, 3], |importer, node| ftrl::rule(importer, node, true)),
         // (v, rate, l1, l2, g)
-        "ApplyProximalGradientDescent" => update(&[], [1, 4], |node| {
+        "ApplyProximalGradientDescent" => update(&[], [1, 4], |_, node| {
             Ok(ProximalGradientDescentRule { l1: node.float(2)?, l2: node.float(3)? }.into())
         }),
         // (v, a, rate, l1, l2, g)
-        "ApplyProximalAdagrad" => update(&[1], [2, 5], |node| {
+        "ApplyProximalAdagrad" => update(&[1], [2, 5], |_, node| {
             let (l1, l2) = (node.float(3)?, node.float(4)?);
             Ok(ProximalAdagradRule { l1, l2, ..ProximalAdagradRule::default() }.into())
         }),
         // (v, G, Q, g, rate, l1, l2, step)
-        "ApplyAdagradDA" => {
-            Some(Update { slots: &[1, 2], rate: 4, gradient: 3, rule: adagrad_da, scalars: &STEP })
-        }
+        "ApplyAdagradDA" => Some(Update {
+            slots: &[1, 2],
+            rate: 4,
+            gradient: 3,
+            rule: |_, node| adagrad_da(node),
+            scalars: &STEP,
+        }),
         _ => None,
     }
 }
@@ -125,21 +134,6 @@ fn rms_prop(node: &Node<'_>, first: usize, centered: bool) -> Result<UpdateRule,
     Ok(RmsPropRule { decay, momentum, epsilon, centered }.into())
 }
 
-/// The last inputs are l1, l2, the shrinkage where there is one, and the power.
-fn ftrl(node: &Node<'_>, has_shrinkage: bool) -> Result<UpdateRule, NodeProblem> {
-    node.def.must_be("multiply_linear_by_lr", false)?;
-    let back = |i: usize| node.float(node.inputs.len().saturating_sub(i));
-    let shift = usize::from(has_shrinkage);
-    Ok(FtrlRule {
-        l1: back(3 + shift)?,
-        l2: back(2 + shift)?,
-        l2_shrinkage: if has_shrinkage { back(2)? } else { 0.0 },
-        learning_rate_power: back(1)?,
-        ..FtrlRule::default()
-    }
-    .into())
-}
-
 fn adagrad_da(node: &Node<'_>) -> Result<UpdateRule, NodeProblem> {
     let back = |i: usize| node.float(node.inputs.len().saturating_sub(i));
     Ok(AdagradDaRule { l1: back(3)?, l2: back(2)?, ..AdagradDaRule::default() }.into())
@@ -161,7 +155,7 @@ fn apply(importer: &mut Importer<'_>, node: &Node<'_>, update: &Update, is_spars
     if is_sparse {
         inputs.push(importer.input(node, update.gradient + 1)?);
     }
-    let op = Op::ApplyGradient { rule: (update.rule)(node)?, is_sparse, replica: None };
+    let op = Op::ApplyGradient { rule: (update.rule)(importer, node)?, is_sparse, replica: None };
     let after = Node { inputs: node.inputs.clone(), ..node.with_controls(controls) };
     let id = importer.emit_on(&after, op, &inputs, &variables)?;
     Ok(vec![Value { variable: Some((variables[0], Some(id))), ..Value::default() }])
