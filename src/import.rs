@@ -52,6 +52,7 @@ mod order;
 mod reads;
 mod tensor;
 mod translate;
+mod unchanged;
 mod value;
 mod wire;
 
@@ -61,8 +62,9 @@ use std::panic::Location;
 use prost::Message;
 
 pub use error::{ImportError, NodeProblem, UnknownOperation};
-pub use export::{ExportError, to_graph_def};
 pub(crate) use export::{drawn, written};
+pub use export::{ExportError, to_graph_def};
+pub(crate) use unchanged::unchanged_variables;
 
 use crate::graph::{Graph, OpId, Output, Target};
 use crate::optimizer::TrainOp;

@@ -23,7 +23,8 @@ use rates::{beyond, boundary_beyond, rate_of_zero, warm_up_beyond};
 type Caution = fn(&Trial) -> Option<String>;
 
 /// Of a run by the built-in trainer.
-const OF_A_RUN: [Caution; 4] = [rate_of_zero, boundary_beyond, warm_up_beyond, look_beyond];
+const OF_A_RUN: [Caution; 5] =
+    [rate_of_zero, boundary_beyond, warm_up_beyond, look_beyond, unchanged];
 /// Of all runs by the built-in trainer: what one of them needs is meant for that one.
 const OF_ALL: [Caution; 3] = [idle_job, idle_servers, whole_variables];
 /// Of all its runs in a simulation. A deployment has other hardware than the scenario's.
@@ -100,6 +101,26 @@ fn look_beyond(trial: &Trial) -> Option<String> {
              most, so the test split is looked at only at the end"
         )
     })
+}
+
+/// Variables of an imported graph that nothing changes in a training by the gradients of its loss.
+fn unchanged(trial: &Trial) -> Option<String> {
+    /// The most names that are said.
+    const MOST: usize = 3;
+    let Model::GraphDef(file) = &trial.settings.model else { return None };
+    let (named, others) = file.unchanged.split_at(file.unchanged.len().min(MOST));
+    if file.train.is_some() || named.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = named.iter().map(|name| format!("`{name}`")).collect();
+    let more = if others.is_empty() { String::new() } else { format!(", {} more", others.len()) };
+    Some(format!(
+        "the variables {}{more} keep their first values: `loss` or `accuracy` reads them, and the \
+         operations of the graph that change them do not run, since with `program.optimizer` only \
+         the gradients of `loss` do; name the graph's own operation by `program.train`, or values \
+         that don't read them",
+        named.join(", ")
+    ))
 }
 
 /// A job whose tasks host nothing. The operations of an imported graph name their devices.

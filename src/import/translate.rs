@@ -39,7 +39,7 @@ use cells::Cell;
 use control::MOST_NODES;
 use draws::Draws;
 use state::Roles;
-pub(super) use state::changes;
+pub(super) use state::{changes, learns};
 
 /// The outputs of a node.
 pub(super) type Values = Result<Vec<Value>, NodeProblem>;

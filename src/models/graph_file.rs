@@ -19,6 +19,9 @@ pub struct GraphFile {
     pub accuracy: Option<String>,
     /// The graph's own training operation; none if the scenario's optimizer trains it.
     pub train: Option<String>,
+    /// The variables that its loss or accuracy reads and other operations of the graph change, which
+    /// the gradients of the loss do not run.
+    pub unchanged: Vec<String>,
     /// The number of values in its trainable variables.
     pub parameters: u64,
     /// The number of values that a step computes for a sample.

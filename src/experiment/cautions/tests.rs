@@ -187,3 +187,19 @@ fn parameter_servers_of_an_all_reduce_are_warned_of() {
     assert_eq!(of("program.all_reduce = 'ring'"), NOTHING, "there is no default one");
     assert_eq!(of("cluster.ps = 2\ncluster.worker = 2"), NOTHING);
 }
+
+#[test]
+fn variables_that_nothing_changes_in_a_training_by_the_loss_of_a_graph_are_warned_of() {
+    let of = |mode: &str, more: &str| {
+        let graph = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/graphdefs/averages.pb");
+        let own = format!(
+            "[program]\ngraph_def = '{graph}'\nloss = 'loss'\n{more}\n\
+             inputs = {{ images = 'images', labels = 'labels' }}"
+        );
+        said_of(mode, "", &own)
+    };
+    let by_ours = of("'sync'", "accuracy = 'accuracy'\noptimizer = 'adam'");
+    assert_says(&by_ours, "run `a`: the variables `mean` keep their first values");
+    assert_eq!(of("'async'", "accuracy = 'accuracy'\ntrain = 'train'"), NOTHING);
+    assert_eq!(of("'sync'", "optimizer = 'adam'"), NOTHING, "`loss` reads none");
+}

@@ -122,7 +122,7 @@ fn of_first_values(nodes: &[&NodeDef]) -> BTreeSet<String> {
 }
 
 /// Whether nodes of `kind` update the variable that is their first input, as an optimizer does.
-fn learns(kind: &str) -> bool {
+pub(in crate::import) fn learns(kind: &str) -> bool {
     update::is_known(kind) || super::sparse::is_update(kind)
 }
 

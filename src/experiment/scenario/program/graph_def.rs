@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::ProgramFile;
 use crate::experiment::scenario::mistakes::Mistakes;
 use crate::graph::{Graph, Op, Output};
-use crate::import::{Imported, training_graph};
+use crate::import::{Imported, training_graph, unchanged_variables};
 use crate::models::{Extent, GraphFile};
 use crate::tensor::DType;
 use crate::user_file;
@@ -65,9 +65,17 @@ pub(super) fn graph_def(
         }
     };
     let (accuracy, train) = (file.accuracy.clone(), file.train.clone());
-    let (parameters, activations) = (0, 0);
-    let file =
-        GraphFile { bytes, images, labels, loss: loss?, accuracy, train, parameters, activations };
+    let file = GraphFile {
+        bytes,
+        images,
+        labels,
+        loss: loss?,
+        accuracy,
+        train,
+        unchanged: Vec::new(),
+        parameters: 0,
+        activations: 0,
+    };
     measured(file, found)
 }
 
@@ -92,7 +100,13 @@ fn measured(file: GraphFile, found: &mut Mistakes) -> Option<GraphFile> {
     found.unless(parameters > 0.0, "program.graph_def", || {
         "the graph has no variable to train; was it frozen?".to_owned()
     });
-    Some(GraphFile { parameters: parameters as u64, activations: activations as u64, ..file })
+    let unchanged = unchanged_variables(&file.bytes, &[&file.loss], &file.measured());
+    Some(GraphFile {
+        unchanged: unchanged.unwrap_or_default(),
+        parameters: parameters as u64,
+        activations: activations as u64,
+        ..file
+    })
 }
 
 /// Notes what is wrong with the ends of the graph.

@@ -1,0 +1,73 @@
+//! Variables that a part of a graph reads, and that only the rest of the graph changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::error::ImportError;
+use super::order::{first_value, is_variable, parse_input, sorted};
+use super::translate::{changes, learns};
+use super::wire::{GraphDef, NodeDef};
+
+/// The names of the variables that the nodes called `read` need, and that a node changes which a
+/// step for those called `stepped` does not run, where no optimizer updates them: moving averages of
+/// a batch normalisation, for one. First values and values from checkpoints are no changes.
+///
+/// # Errors
+/// If the bytes are not a GraphDef, or have no such nodes.
+pub(crate) fn unchanged_variables(
+    bytes: &[u8],
+    stepped: &[&str],
+    read: &[&str],
+) -> Result<Vec<String>, ImportError> {
+    let graph = super::decode(bytes)?;
+    let run: BTreeSet<&str> = sorted(&graph, stepped)?.iter().map(|node| &*node.name).collect();
+    let by_name: BTreeMap<&str, &NodeDef> =
+        graph.node.iter().map(|node| (&*node.name, node)).collect();
+    let (mut changed, mut kept) = (BTreeSet::new(), BTreeSet::from(["global_step"]));
+    for node in &graph.node {
+        let Some(variable) = node.input.first().map(|input| origin(&by_name, input)) else {
+            continue;
+        };
+        let is_stored = node.input.get(1).is_some_and(|value| is_restored(&by_name, value));
+        if learns(&node.op) || run.contains(&*node.name) && writes(&node.op) {
+            kept.insert(variable);
+        } else if writes(&node.op) && node.name != first_value(variable) && !is_stored {
+            changed.insert(variable);
+        }
+    }
+    let needed = needed_variables(&graph, read)?;
+    let names = needed.into_iter().filter(|name| changed.contains(name) && !kept.contains(name));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// The most nodes that hand on a variable, one after the other.
+const MOST: usize = 100;
+
+fn needed_variables<'a>(graph: &'a GraphDef, of: &[&str]) -> Result<Vec<&'a str>, ImportError> {
+    let nodes = sorted(graph, of)?;
+    Ok(nodes.into_iter().filter(|node| is_variable(node)).map(|node| &*node.name).collect())
+}
+
+/// Whether nodes of `kind` change the variable that is their first input.
+fn writes(kind: &str) -> bool {
+    let of_handles = ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"];
+    changes(kind) || of_handles.contains(&kind)
+}
+
+/// The node that `input` comes from, through branches, loops and identities.
+fn origin<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, input: &'a str) -> &'a str {
+    let mut name = parse_input(input).0;
+    for _ in 0..MOST {
+        let through = by_name.get(name).filter(|node| {
+            ["Switch", "Enter", "Identity"].iter().any(|kind| node.op.ends_with(kind))
+        });
+        match through.and_then(|node| node.input.first()) {
+            Some(input) => name = parse_input(input).0,
+            None => break,
+        }
+    }
+    name
+}
+
+fn is_restored<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, value: &'a str) -> bool {
+    by_name.get(origin(by_name, value)).is_some_and(|node| node.op.starts_with("Restore"))
+}
