@@ -158,11 +158,12 @@ impl Frames {
         self.nodes.iter_mut().zip(inputs).for_each(|(node, input)| node.input = input);
     }
 
-    /// Marks the nodes that `wanted` need, all outside of frames if none is named, and what fills
-    /// the stacks that they empty.
+    /// Marks the nodes that `wanted` need, and what fills the stacks that they empty. If none is
+    /// named, all outside of frames are wanted, and what leaves these: a loop's result may be one of
+    /// the graph's.
     pub(super) fn find_needed(&mut self, wanted: &[&str]) {
         let is_root = |node: &usize| match wanted {
-            [] => self.within[*node].is_none(),
+            [] => self.frame_after(*node).is_none(),
             // First values of variables may be wanted later.
             _ => self.within[*node].is_none() && self.nodes[*node].name.ends_with("/Assign"),
         };
