@@ -62,7 +62,7 @@ use std::panic::Location;
 use prost::Message;
 
 pub use error::{ImportError, NodeProblem, UnknownOperation};
-pub(crate) use export::{drawn, written};
+pub(crate) use export::{End, drawn, written};
 pub use export::{ExportError, to_graph_def};
 pub(crate) use unchanged::unchanged_variables;
 

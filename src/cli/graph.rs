@@ -17,8 +17,8 @@ use crate::cluster::{DeviceSpec, TaskName};
 use crate::deployment::ExitCode;
 use crate::experiment::scenario::Change;
 use crate::experiment::{Experiment, ExperimentError};
-use crate::graph::{Graph, GraphDef, Op, OpId};
-use crate::import::{Imported, SAVED_MODEL, sub_graph, written};
+use crate::graph::{Graph, GraphDef, Op};
+use crate::import::{End, Imported, SAVED_MODEL, sub_graph, written};
 use crate::partition::Request;
 use crate::runtime::{self, Error};
 use crate::training::{SharedRecording, Task, step_graph};
@@ -72,18 +72,49 @@ fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
 fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
     let path = args.source.display().to_string();
     let failed = |problem: String| Failure::Graph { path: path.clone(), problem };
-    let graph = if is_scenario(&args.source) {
-        step_of_scenario(&args.source, &[], None)?.graph
+    let names = || args.outputs.iter();
+    let (graph, ends) = if is_scenario(&args.source) {
+        let graph = step_of_scenario(&args.source, &[], None)?.graph;
+        let ends: Result<Vec<_>, _> = names().map(|name| operation_of(&graph, name)).collect();
+        (graph, ends)
     } else {
-        let imported = read(&args.source, &[])?;
-        imported.graph().snapshot().map_err(|error| failed(error.to_string()))?
+        let imported = read(&args.source, &args.outputs)?;
+        // A value may need an operation that is not there yet: the read of a variable.
+        let ends: Result<Vec<_>, _> = names().map(|name| end_of(&imported, name)).collect();
+        let graph = imported.graph().snapshot().map_err(|error| failed(error.to_string()))?;
+        (graph, ends)
     };
-    let wanted = args.outputs.iter().map(|name| operation_of(&graph, name));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(failed)?;
-    let bytes = written(&graph, &wanted).map_err(|error| failed(error.to_string()))?;
+    let ends = ends.map_err(failed)?;
+    let bytes = written(&graph, &ends).map_err(|error| failed(error.to_string()))?;
     let out = args.out.display().to_string();
     std::fs::write(&args.out, bytes).map_err(Failure::writing(out))?;
     Ok(ExitCode::Done)
+}
+
+/// The value `name` of a file's graph, as TensorFlow calls it; or the operation, which may have no
+/// value.
+///
+/// # Errors
+/// If there is neither; if the value is one of several of an operation that is several here.
+fn end_of(imported: &Imported, name: &str) -> Result<End, String> {
+    let (node, output) = name.split_once(':').unwrap_or((name, "0"));
+    let target = imported.target(node).ok().map(|target| target.op_id());
+    let value = match (imported.output(name), target) {
+        (Ok(value), _) => value,
+        (Err(_), Some(target)) if output == "0" => return Ok(End::of(target)),
+        (Err(error), _) => return Err(error.to_string()),
+    };
+    let edge = value.edge();
+    let own = imported.graph().with_operation(edge.op, |operation| operation.name.to_string());
+    match (own == node && output == edge.output.to_string(), output) {
+        (true, _) => Ok(End::of(edge.op)),
+        (false, "0") => Ok(End::named(edge, node)),
+        (false, _) => Err(format!(
+            "`{name}` is `{own}:{}` here: write a `tf.identity` of it into the graph, and export \
+             that",
+            edge.output
+        )),
+    }
 }
 
 /// The operation of the output `name`, as in `split:1`. `name` and `name:0` also name an operation
@@ -91,14 +122,14 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
 ///
 /// # Errors
 /// What to do if there is no such operation, or if it has no such output.
-fn operation_of(graph: &GraphDef, name: &str) -> Result<OpId, String> {
+fn operation_of(graph: &GraphDef, name: &str) -> Result<End, String> {
     let (node, output) = name.split_once(':').unwrap_or((name, "0"));
     let found = graph.iter().find(|(_, operation)| *operation.name == *node);
     let (id, operation) =
         found.ok_or_else(|| format!("the graph has no `{name}`; `graph show` lists all"))?;
     let outputs = operation.outputs.len();
     match output.parse::<usize>() {
-        Ok(output) if output == 0 || output < outputs => Ok(id),
+        Ok(output) if output == 0 || output < outputs => Ok(End::of(id)),
         _ => Err(match outputs {
             0 => format!("`{node}` has no outputs; write `--outputs {node}`, without `:{output}`"),
             1 => format!("`{node}` has 1 output, `{node}:0`, and no `:{output}`"),

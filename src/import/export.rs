@@ -29,6 +29,12 @@ pub enum ExportError {
         /// Its kind.
         kind: String,
     },
+    /// A value is to be called what something else that is written is called.
+    #[error(
+        "`{0}` is another operation here than in TensorFlow, and needed: write a `tf.identity` of \
+         it into the graph, and export that"
+    )]
+    NameTaken(String),
     /// The graph has a mistake, or an output is of another graph.
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -45,20 +51,51 @@ pub fn to_graph_def(graph: &Graph, outputs: &[&Output]) -> Result<Vec<u8>, Expor
     for output in outputs {
         graph.check_own("to_graph_def", output)?;
     }
-    let wanted: Vec<OpId> = outputs.iter().map(|output| output.edge().op).collect();
+    let wanted: Vec<End> = outputs.iter().map(|output| End::of(output.edge().op)).collect();
     let def = graph.snapshot()?;
     written(&def, &wanted)
 }
 
-/// The operations that those of `wanted` need; all if none is named.
-pub(crate) fn written(def: &GraphDef, wanted: &[OpId]) -> Result<Vec<u8>, ExportError> {
-    let needed = needed(def, wanted);
+/// What of a graph is written, with all that it needs.
+pub(crate) struct End {
+    op: OpId,
+    /// An output, and the name that the graph is to have it by.
+    alias: Option<(u32, String)>,
+}
+
+impl End {
+    /// An operation, by its own name.
+    pub(crate) fn of(op: OpId) -> Self {
+        Self { op, alias: None }
+    }
+
+    /// A value, by another name than its operation's.
+    pub(crate) fn named(value: Edge, name: &str) -> Self {
+        Self { op: value.op, alias: Some((value.output, name.to_owned())) }
+    }
+}
+
+/// The operations that those of `ends` need; all if none is named.
+pub(crate) fn written(def: &GraphDef, ends: &[End]) -> Result<Vec<u8>, ExportError> {
+    let wanted: Vec<OpId> = ends.iter().map(|end| end.op).collect();
+    let needed = needed(def, &wanted);
     let mut writer = Writer::new(def);
     for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
         writer.add(id, operation).ok_or_else(|| ExportError::NoCounterpart {
             operation: operation.name.to_string(),
             kind: operation.op.kind().to_owned(),
         })?;
+    }
+    for End { op, alias } in ends {
+        let Some((output, name)) = alias else { continue };
+        let is_taken = writer.nodes.iter().any(|node| node.name == *name);
+        if is_taken {
+            return Err(ExportError::NameTaken(name.clone()));
+        }
+        let edge = Edge { op: *op, output: *output };
+        let t = ("T", Value::Type(number(def.edge_type(edge).dtype)));
+        let input = writer.values[&edge].clone();
+        writer.node(name, "Identity", vec![input], vec![t]);
     }
     Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
 }

@@ -68,6 +68,39 @@ fn an_exported_graph_is_imported_again_and_updates_are_refused_by_name() {
 }
 
 #[test]
+fn a_loop_whose_results_are_those_of_the_graph_is_listed() {
+    let said = trainyard(&["graph", "import", &graph("loop_result.pb")]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    for line in ["       1 While", "  while/Exit_1  f32[?,3]"] {
+        assert!(said.out.lines().any(|said| said == line), "no `{line}` in {}", said.out);
+    }
+}
+
+#[test]
+fn of_a_file_what_the_named_values_need_is_exported_by_their_names() {
+    let out = folder("graph_export_outputs").join("part.pb");
+    let out = out.to_str().unwrap();
+    let export = |name: &str| {
+        let file = graph("outputs.pb");
+        trainyard(&["graph", "export", &file, "--outputs", name, "--out", out])
+    };
+    let said = export("both:0");
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = trainyard(&["graph", "import", out]);
+    for line in ["  x  f32[?,3]", "  both  f32[?,3]", "       1 Mul"] {
+        assert!(said.out.lines().any(|said| said == line), "no `{line}` in {}", said.out);
+    }
+    for (name, says) in [
+        ("both:1", "`both:1` is `x:0` here: write a `tf.identity`"),
+        ("text", "of `EncodeBase64`, such as `text`"),
+        ("none", "the graph has no `none`"),
+    ] {
+        let said = export(name);
+        assert!(said.code == 2 && said.err.contains(says), "{}", said.err);
+    }
+}
+
+#[test]
 fn import_as_json_has_the_keys_that_were_agreed_on() {
     let said =
         trainyard(&["graph", "import", &graph("train_adam.pb"), "--json", "--outputs", "loss:0"]);
