@@ -53,6 +53,7 @@ mod reads;
 mod tensor;
 mod translate;
 mod unchanged;
+mod uncounted;
 mod value;
 mod wire;
 
@@ -81,6 +82,8 @@ pub struct Imported {
     kinds: BTreeMap<String, usize>,
     inputs: Vec<String>,
     outputs: Vec<String>,
+    /// Why an operation counts no step, if one does not.
+    why_uncounted: String,
 }
 
 shown!(Imported, graph, inputs, outputs);
@@ -172,7 +175,8 @@ fn import(
     let inputs =
         named(&|node| matches!(node.op.as_str(), "Placeholder" | "PlaceholderWithDefault"));
     let outputs = named(&|node| !used.contains(node.name.as_str()));
-    Ok(Imported { graph: graph.clone(), values, operations, kinds, inputs, outputs })
+    let (graph, why_uncounted) = (graph.clone(), uncounted::why_uncounted(nodes));
+    Ok(Imported { graph, values, operations, kinds, inputs, outputs, why_uncounted })
 }
 
 /// Checks that there is a translation for every kind of operation.
@@ -240,7 +244,10 @@ impl Imported {
     /// As [`Imported::target`]; if it counts no step.
     pub fn train_op(&self, name: &str) -> Result<TrainOp, ImportError> {
         let target = self.target(name)?;
-        TrainOp::counting(&target).ok_or_else(|| ImportError::CountsNoStep(name.to_owned()))
+        TrainOp::counting(&target).ok_or_else(|| ImportError::CountsNoStep {
+            operation: name.to_owned(),
+            why: self.why_uncounted.clone(),
+        })
     }
 
     /// The number of nodes of each kind, in TensorFlow's words.

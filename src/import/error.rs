@@ -37,11 +37,13 @@ pub enum ImportError {
     )]
     NoFirstValue(String),
     /// An operation is no training step.
-    #[error(
-        "`{0}` counts no step: write the graph with `minimize(loss, \
-         global_step=tf.train.get_or_create_global_step())`"
-    )]
-    CountsNoStep(String),
+    #[error("`{operation}` counts no step: {why}")]
+    CountsNoStep {
+        /// Its name.
+        operation: String,
+        /// What is found of the step counter, and what to do.
+        why: String,
+    },
     /// A node is wrong, or uses something that does not exist here.
     #[error("node `{node}` ({kind}): {problem}")]
     Node {
