@@ -2,6 +2,7 @@
 
 mod band;
 mod filled;
+mod split;
 mod subscripts;
 
 use super::{Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
@@ -9,7 +10,7 @@ use crate::graph::{Mirror, Op, Output};
 use crate::import::node::{axes, axis};
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
-use crate::operations::{Array, Change, Cumprod, Dynamic, MAX_PARTS, Roll};
+use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) use filled::{extent, like, sums_of_the_step, zeros};
@@ -30,8 +31,8 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
             Box::new(|importer, node| concat(importer, node, node.inputs.len().saturating_sub(1)))
         }
         "Concat" => Box::new(|importer, node| concat(importer, node, 0)),
-        "Split" => Box::new(split),
-        "SplitV" => of_first(split_v),
+        "Split" => Box::new(split::equal),
+        "SplitV" => Box::new(split::of_sizes),
         "Pack" => Box::new(|importer, node| {
             let rank = importer.input(node, 0)?.tensor_type().shape.rank();
             let axis = axis(node.def.int("axis", 0)?, rank + 1)?;
@@ -193,33 +194,6 @@ fn concat(importer: &mut Importer<'_>, node: &Node<'_>, at: usize) -> Values {
     let rank = parts.first().ok_or(NodeProblem::NoInput(0))?.tensor_type().shape.rank();
     let axis = axis(node.int(at)?, rank)?;
     importer.emit(node, Array::Concat { axis }, &parts)
-}
-
-fn split(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let x = importer.input(node, 1)?;
-    let shape = x.tensor_type().shape;
-    let axis = axis(node.int(0)?, shape.rank())?;
-    let parts = usize::try_from(node.def.int("num_split", 1)?).unwrap_or(0);
-    let unfit =
-        || NodeProblem::unsupported(format!("{parts} equal parts of axis {axis} of {shape}"));
-    let size = shape.dims()[axis]
-        .filter(|size| (1..=MAX_PARTS).contains(&parts) && size.is_multiple_of(parts))
-        .ok_or_else(unfit)?;
-    importer.emit(node, Array::Split { axis, sizes: vec![size / parts; parts] }, &[x])
-}
-
-/// One of the sizes may be -1: the rest that the others leave.
-fn split_v(node: &Node<'_>, x: PartialShape) -> Result<Array, NodeProblem> {
-    let axis = axis(node.int(2)?, x.rank())?;
-    let mut given = node.ints(1)?;
-    let others = given
-        .iter()
-        .filter(|size| **size >= 0)
-        .fold(0i64, |others, size| others.saturating_add(*size));
-    if let (Some(open), Some(all)) = (given.iter_mut().find(|size| **size == -1), x.dims()[axis]) {
-        *open = (all as i64).saturating_sub(others);
-    }
-    Ok(Array::Split { axis, sizes: sizes(&given)? })
 }
 
 fn paddings(node: &Node<'_>) -> Result<Vec<(usize, usize)>, NodeProblem> {
