@@ -128,16 +128,35 @@ impl Frames {
         input.to_owned() // after as many steps, the nodes are a circle, which is refused later
     }
 
-    /// The inputs of a node as the functions of its loop name them.
+    /// The inputs of a node as the functions of its loop name them. A stack that is emptied in a
+    /// branch of a condition still comes through the `Switch` of that: what was on it is in the
+    /// branch, too.
     fn inner_inputs(&self, node: usize) -> Vec<String> {
         let def = &self.nodes[node];
         let mut inputs: Vec<String> = def.input.iter().map(|input| self.inner(input)).collect();
-        if matches!(kind(def), "StackPushV2" | "StackPopV2")
-            && let Some(enter) = self.entered_stack(def)
-        {
+        let is_direct = match kind(def) {
+            "StackPushV2" => true,
+            "StackPopV2" => !inputs.first().is_some_and(|stack| self.is_of_branch(stack)),
+            _ => false,
+        };
+        if is_direct && let Some(enter) = self.entered_stack(def) {
             inputs[0].clone_from(&self.nodes[enter].name);
         }
         inputs
+    }
+
+    /// Whether `input` is in a branch of a condition.
+    fn is_of_branch(&self, input: &str) -> bool {
+        let mut at = self.source(input);
+        for _ in 0..self.nodes.len() {
+            let Some(node) = at else { break };
+            match kind(&self.nodes[node]) {
+                "Switch" => return !self.ends_loop(node),
+                "Identity" => at = self.nodes[node].input.first().and_then(|of| self.source(of)),
+                _ => break,
+            }
+        }
+        false
     }
 
     /// The nodes of `frame` that `results` need, up to the nodes of `variables`.
