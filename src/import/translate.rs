@@ -33,7 +33,7 @@ use super::value::{Branch, Value};
 use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
 use crate::cluster::DeviceSpec;
-use crate::graph::{Graph, Op, OpId, Output};
+use crate::graph::{Graph, Op, OpId};
 use crate::tensor::Tensor;
 use cells::Cell;
 use control::MOST_NODES;
@@ -300,12 +300,13 @@ impl<'a> Importer<'a> {
             && let [Some(a), Some(b)] = [node.known(0).ok(), node.known(1).ok()]
             && fold::depends_on_the_step(a, b)
         {
-            let known = fold::fold(node).unwrap_or_default().into_iter().zip([&a.like, &b.like]);
-            let with = |(known, like): (Known, &Option<Output>)| Value {
-                summed_to: like.clone(),
-                ..Value::from(known)
+            let known = fold::fold(node).unwrap_or_default().into_iter().zip([a, b]);
+            let with = |(axes, shape): (Known, &Known)| {
+                let is_told = shape.like.is_some() || !shape.has_unknown();
+                let like = is_told.then(|| array::like(self, node, shape)).transpose()?;
+                Ok(Value { summed_to: like, ..Value::from(axes) })
             };
-            return Ok(known.map(with).collect());
+            return known.map(with).collect();
         }
         if node.def.op == "BroadcastGradientArgs"
             && (node.known(0).is_err() || node.known(1).is_err())
