@@ -29,7 +29,7 @@ use super::known::Known;
 use super::node::{Def, Node};
 use super::order::{is_read, is_variable, parse_input};
 use super::tensor::MOST_REPEATED;
-use super::value::{Branch, Value};
+use super::value::{Branch, SummedTo, Value};
 use super::wire::{FunctionDef, GraphDef, NodeDef};
 use super::{NodeProblem, fold};
 use crate::cluster::DeviceSpec;
@@ -300,11 +300,14 @@ impl<'a> Importer<'a> {
             && let [Some(a), Some(b)] = [node.known(0).ok(), node.known(1).ok()]
             && fold::depends_on_the_step(a, b)
         {
+            let rank = a.elements.len().max(b.elements.len());
             let known = fold::fold(node).unwrap_or_default().into_iter().zip([a, b]);
             let with = |(axes, shape): (Known, &Known)| {
-                let is_told = shape.like.is_some() || !shape.has_unknown();
+                let is_open = shape.ints().is_none() && !shape.has_unknown();
+                let is_told = shape.like.is_some() || is_open;
                 let like = is_told.then(|| array::like(self, node, shape)).transpose()?;
-                Ok(Value { summed_to: like, ..Value::from(axes) })
+                let summed_to = like.map(|like| SummedTo { like, rank });
+                Ok(Value { summed_to, ..Value::from(axes) })
             };
             return known.map(with).collect();
         }

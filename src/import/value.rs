@@ -15,6 +15,16 @@ pub(super) struct Branch {
     pub(super) holds: bool,
 }
 
+/// The shape that a gradient is summed to.
+#[derive(Clone)]
+pub(super) struct SummedTo {
+    /// A value of that shape, which was broadcast. Of a product of matrices it has no more axes than
+    /// those of the batch.
+    pub(super) like: Output,
+    /// The number of axes that it was broadcast to: the gradient's first.
+    pub(super) rank: usize,
+}
+
 /// One output of a node.
 #[derive(Clone, Default)]
 pub(super) struct Value {
@@ -28,9 +38,8 @@ pub(super) struct Value {
     pub(super) text: Option<String>,
     /// The branches that it is computed in.
     pub(super) branches: Vec<Branch>,
-    /// The value that it is a gradient for, where the axes to sum over are those that this value
-    /// was broadcast along, and are known only in the step.
-    pub(super) summed_to: Option<Output>,
+    /// What to sum to, where it is axes to sum over that are known only in the step.
+    pub(super) summed_to: Option<SummedTo>,
     /// The value that it is, with each axis apart as many times as it was repeated: the first half
     /// of the gradient of `Tile`, whose shape has too many dimensions for here.
     pub(super) tiled: Option<(Output, Vec<i64>)>,

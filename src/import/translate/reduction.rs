@@ -4,8 +4,8 @@ use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain};
 use crate::graph::{Axes, Op, Output, Reduction};
 use crate::import::known::{Element, Known};
 use crate::import::node::{axes, axis};
-use crate::import::tensor::known_shape;
-use crate::import::value::Value;
+use crate::import::tensor::{known_shape, partial_shape};
+use crate::import::value::{SummedTo, Value};
 use crate::operations::{Array, Binary, Broadcast, Change, Dynamic, LossFunction, Order, Reduce};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -58,18 +58,42 @@ fn reduce(importer: &mut Importer<'_>, node: &Node<'_>, reduction: Reduction) ->
         return sum_of_tiles(importer, node, x, sizes);
     }
     let x = importer.input(node, 0)?;
-    if let (Reduction::Sum, Some(to)) = (reduction, &node.value(1)?.summed_to)
-        && node.def.flag("keep_dims")?
-        && to.tensor_type().dtype == x.tensor_type().dtype
-        && to.tensor_type().shape.rank() == x.tensor_type().shape.rank()
+    if let (Reduction::Sum, Some(to)) = (reduction, node.value(1)?.summed_to.clone())
         && x.tensor_type().dtype.is_float()
     {
-        return importer.emit(node, Broadcast::SumToLike, &[x, to.clone()]);
+        node.def.flag("keep_dims")?; // a reshape to the shape follows in any case
+        let like = whole(importer, node, &x, &to)?;
+        return importer.emit(node, Broadcast::SumToLike, &[x, like]);
     }
     let rank = x.tensor_type().shape.rank();
     let axes: Axes = axes(&node.ints(1)?, rank)?.into_iter().collect();
     let reduce = Reduce { reduction, axes, keep_dims: node.def.flag("keep_dims")? };
     importer.emit(node, reduce, &[x])
+}
+
+/// A value of the shape that the gradient `x` is summed to: `to`, with axes of one before it and
+/// those of the matrices after it.
+fn whole(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    x: &Output,
+    to: &SummedTo,
+) -> Result<Output, NodeProblem> {
+    let (kind, given) = (x.tensor_type(), to.like.tensor_type());
+    if given.dtype == kind.dtype && given.shape.rank() == kind.shape.rank() {
+        return Ok(to.like.clone());
+    }
+    let before = to.rank.saturating_sub(given.shape.rank());
+    let ones = vec![Element::Known(1); before];
+    let own = Known::shape_of(&to.like, DType::I64).elements;
+    let matrices = Known::shape_of(x, DType::I64).elements.into_iter().skip(to.rank);
+    let sizes = ones.into_iter().chain(own).chain(matrices).collect();
+    let sizes = Known::vector(DType::I64, sizes);
+    let shape = partial_shape(&sizes.dims_or_unknown())?;
+    let sizes = sizes.materialise(importer.graph, &format!("{}/sizes_", node.def.name), 0)?;
+    let zero = importer.scalar(node, "zero", x, 0.0)?;
+    let spread = Dynamic { change: Change::BroadcastTo, shape };
+    importer.helper(node, "like", spread, &[&zero, &sizes])
 }
 
 /// The sum over the axes that count the repetitions: every other one.

@@ -4,7 +4,7 @@ use super::{Importer, Node, NodeProblem, Values, dynamic, sizes_known};
 use crate::graph::{Op, Output};
 use crate::import::known::Known;
 use crate::import::tensor::{known_shape, partial_shape};
-use crate::import::value::Value;
+use crate::import::value::{SummedTo, Value};
 use crate::operations::{Array, Binary, Cast, Change, Dynamic, check_direction};
 use crate::tensor::{DType, PartialShape, Tensor};
 
@@ -139,16 +139,15 @@ pub(in crate::import::translate) fn sums_of_the_step(
     importer: &mut Importer<'_>,
     node: &Node<'_>,
 ) -> Values {
-    let summed_to = |i: usize| {
+    let both = [sizes_known(node, 0)?, sizes_known(node, 1)?];
+    let rank = both.iter().map(Vec::len).max().unwrap_or(0);
+    let summed_to = |(i, dims): (usize, Vec<Option<usize>>)| {
         let sizes = importer.input(node, i)?;
-        let dims = sizes_known(node, i)?;
         let shape = PartialShape::checked(&dims).ok_or(NodeProblem::NotConstant { input: i })?;
         let zero = importer.helper(node, "zero", Op::Const(Tensor::scalar(0f32)), &[])?;
         let spread = Dynamic { change: Change::BroadcastTo, shape };
-        Ok(Value {
-            summed_to: Some(importer.helper(node, "like", spread, &[&zero, &sizes])?),
-            ..Value::default()
-        })
+        let like = importer.helper(node, "like", spread, &[&zero, &sizes])?;
+        Ok(Value { summed_to: Some(SummedTo { like, rank }), ..Value::default() })
     };
-    (0..2).map(summed_to).collect()
+    both.into_iter().enumerate().map(summed_to).collect()
 }
