@@ -78,7 +78,8 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
         let ends: Result<Vec<_>, _> = names().map(|name| operation_of(&graph, name)).collect();
         (graph, ends)
     } else {
-        let imported = read(&args.source, &args.outputs)?;
+        let nodes: Vec<String> = names().map(|name| node_of(name).0.to_owned()).collect();
+        let imported = read(&args.source, &nodes)?;
         // A value may need an operation that is not there yet: the read of a variable.
         let ends: Result<Vec<_>, _> = names().map(|name| end_of(&imported, name)).collect();
         let graph = imported.graph().snapshot().map_err(|error| failed(error.to_string()))?;
@@ -97,12 +98,17 @@ fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
 /// # Errors
 /// If there is neither; if the value is one of several of an operation that is several here.
 fn end_of(imported: &Imported, name: &str) -> Result<End, String> {
-    let (node, output) = name.split_once(':').unwrap_or((name, "0"));
+    let (node, output) = node_of(name);
     let target = imported.target(node).ok().map(|target| target.op_id());
     let value = match (imported.output(name), target) {
         (Ok(value), _) => value,
         (Err(_), Some(target)) if output == "0" => return Ok(End::of(target)),
-        (Err(error), _) => return Err(error.to_string()),
+        (Err(error), target) => {
+            let is_there = |i: &u32| imported.output(&format!("{node}:{i}")).is_ok();
+            let outputs = (0..).take_while(is_there).count();
+            let is_known = outputs > 0 || target.is_some();
+            return Err(if is_known { no_output(name, outputs) } else { error.to_string() });
+        }
     };
     let edge = value.edge();
     let own = imported.graph().with_operation(edge.op, |operation| operation.name.to_string());
@@ -123,24 +129,34 @@ fn end_of(imported: &Imported, name: &str) -> Result<End, String> {
 /// # Errors
 /// What to do if there is no such operation, or if it has no such output.
 fn operation_of(graph: &GraphDef, name: &str) -> Result<End, String> {
-    let (node, output) = name.split_once(':').unwrap_or((name, "0"));
+    let (node, output) = node_of(name);
     let found = graph.iter().find(|(_, operation)| *operation.name == *node);
     let (id, operation) =
         found.ok_or_else(|| format!("the graph has no `{name}`; `graph show` lists all"))?;
     let outputs = operation.outputs.len();
     match output.parse::<usize>() {
         Ok(output) if output == 0 || output < outputs => Ok(End::of(id)),
-        _ => Err(match outputs {
-            0 => format!("`{node}` has no outputs; write `--outputs {node}`, without `:{output}`"),
-            1 => format!("`{node}` has 1 output, `{node}:0`, and no `:{output}`"),
-            _ => {
-                let last = outputs - 1;
-                format!(
-                    "`{node}` has {outputs} outputs, `{node}:0` to `{node}:{last}`, and no \
-                     `:{output}`"
-                )
-            }
-        }),
+        _ => Err(no_output(name, outputs)),
+    }
+}
+
+/// The node and the output that `name` means.
+fn node_of(name: &str) -> (&str, &str) {
+    name.split_once(':').unwrap_or((name, "0"))
+}
+
+/// What to say of `name`, whose node has so many outputs, and not that one.
+fn no_output(name: &str, outputs: usize) -> String {
+    let (node, output) = node_of(name);
+    match outputs {
+        0 => format!("`{node}` has no outputs; write `--outputs {node}`, without `:{output}`"),
+        1 => format!("`{node}` has 1 output, `{node}:0`, and no `:{output}`"),
+        _ => {
+            let last = outputs - 1;
+            format!(
+                "`{node}` has {outputs} outputs, `{node}:0` to `{node}:{last}`, and no `:{output}`"
+            )
+        }
     }
 }
 
