@@ -17,6 +17,7 @@ mod math;
 mod norm;
 mod reduction;
 mod resized;
+mod segments;
 mod sparse;
 mod state;
 mod window;
@@ -55,6 +56,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         reduction::find,
         array::find,
         indexed::find,
+        segments::find,
         sparse::find,
         window::find,
         images::find,

@@ -120,10 +120,12 @@ const KINDS: &str = "\
     ReadVariableOp RealDiv Reciprocal ReciprocalGrad RefIdentity RefMerge RefSwitch Relu Relu6 \
     Reshape ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad \
     ResourceApplyAdam ResourceApplyGradientDescent ResourceGather ResourceScatterAdd \
-    ResourceScatterSub ReverseV2 Rint Roll Round Rsqrt RsqrtGrad ScatterAdd ScatterNd ScatterSub \
+    ResourceScatterSub ReverseSequence ReverseV2 Rint Roll Round Rsqrt RsqrtGrad ScatterAdd ScatterNd ScatterSub \
     SegmentSum Select SelectV2 Selu Shape ShapeN Sigmoid SigmoidGrad Sign Sin Sinh Size Slice \
     Snapshot Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign SpaceToBatchND SpaceToDepth \
-    SparseSoftmaxCrossEntropyWithLogits Split SplitV Sqrt SqrtGrad Square SquaredDifference \
+    SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentSqrtN \
+    SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSum SparseSegmentSumGrad \
+    SparseSegmentSumGradV2 SparseSoftmaxCrossEntropyWithLogits Split SplitV Sqrt SqrtGrad Square SquaredDifference \
     Squeeze StackPopV2 StackPushV2 StackV2 StatefulPartitionedCall StatelessIf StatelessWhile \
     StopGradient StridedSlice StridedSliceGrad Sub Sum Switch Tan Tanh TanhGrad \
     TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 \

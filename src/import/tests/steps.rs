@@ -42,7 +42,7 @@ fn a_training_operation_in_a_group_of_groups_by_device_counts_steps() {
 /// Why `train`, of `nodes` and the constant `one`, counts no step.
 fn why(nodes: Vec<NodeDef>) -> String {
     let imported = import([nodes, vec![one("one")]].concat()).unwrap();
-    imported.train_op("train").err().expect("it counts no step").to_string()
+    imported.train_op("train").expect_err("it counts no step").to_string()
 }
 
 #[test]

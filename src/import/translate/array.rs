@@ -2,6 +2,7 @@
 
 mod band;
 mod filled;
+mod reversed;
 mod split;
 mod subscripts;
 
@@ -56,6 +57,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         }),
         "Tile" => Box::new(tile),
         "BroadcastTo" => Box::new(broadcast_to),
+        "ReverseSequence" => Box::new(reversed::sequences),
         "ReverseV2" => of_first(|node, x| Ok(Array::Reverse(axes(&node.ints(1)?, x.rank())?))),
         "Cumsum" => of_first(|node, x| {
             let (exclusive, reverse) = (node.def.flag("exclusive")?, node.def.flag("reverse")?);

@@ -36,7 +36,6 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "UnsortedSegmentMax" => reduced_segments(Reduction::Max, f32::MIN),
         "UnsortedSegmentMin" => reduced_segments(Reduction::Min, f32::MAX),
         "UnsortedSegmentProd" => reduced_segments(Reduction::Prod, 1.0),
-        "SegmentSum" => Box::new(sum_of_sorted),
         "ResourceGather" => Box::new(gather),
         "ScatterSub" | "ResourceScatterSub" => {
             Box::new(|importer, node| scatter(importer, node, 1.0))
@@ -53,10 +52,21 @@ pub(super) fn is_update(kind: &str) -> bool {
     kind.strip_prefix("Resource").unwrap_or(kind).starts_with("Scatter") && kind != "ScatterNd"
 }
 
-/// `(data, ids, number of segments)`; the number may be the number of rows of a value.
+/// `(data, ids, number of segments)`
 fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let (data, ids) = (importer.input(node, 0)?, importer.input(node, 1)?);
-    match node.known(2)?.elements.as_slice() {
+    let rows = [importer.input(node, 0)?, importer.input(node, 1)?];
+    sum_of_segments(importer, node, rows, 2)
+}
+
+/// The sums of the data by ids; input `count` is their number, which may be that of the rows of a
+/// value.
+pub(super) fn sum_of_segments(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    [data, ids]: [Output; 2],
+    count: usize,
+) -> Values {
+    match node.known(count)?.elements.as_slice() {
         [Element::Known(segments)] => {
             let segments = usize::try_from(*segments)
                 .map_err(|_| NodeProblem::unsupported("a negative size"))?;
@@ -71,7 +81,7 @@ fn segment_sum(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
             let like = super::array::like(importer, node, &rows)?;
             importer.emit(node, Sparse::UnsortedSegmentSum(None), &[data, ids, like])
         }
-        _ => Err(NodeProblem::NotConstant { input: 2 }),
+        _ => Err(NodeProblem::NotConstant { input: count }),
     }
 }
 
@@ -135,17 +145,6 @@ fn all_below(
         built_at: importer.built_at,
         ..NewOperation::of(Guard::Assert { message })
     })?)
-}
-
-/// `(data, ids)`: the ids are known before a step, and the last one is the greatest.
-fn sum_of_sorted(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
-    let ids = node.ints(1)?;
-    if !ids.is_sorted() || ids.first().is_some_and(|first| *first < 0) {
-        return Err(NodeProblem::unsupported("its segment ids must be sorted, and from 0 on"));
-    }
-    let rows = ids.last().map_or(Some(0), |last| usize::try_from(*last + 1).ok());
-    let inputs = [importer.input(node, 0)?, importer.input(node, 1)?];
-    importer.emit(node, Sparse::UnsortedSegmentSum(rows), &inputs)
 }
 
 /// `(handle, ids)`: the rows of the variable; the variable itself does not travel.

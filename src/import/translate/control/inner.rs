@@ -313,6 +313,9 @@ fn flat(input: &str, nodes: &[NodeDef]) -> Result<String, String> {
     let outputs: &[&str] = match kind {
         "TopKV2" => &["values", "indices"],
         "Unique" | "UniqueV2" => &["y", "idx"],
+        "SparseSegmentSumGradV2" | "SparseSegmentMeanGradV2" | "SparseSegmentSqrtNGradV2" => {
+            &["output", "sorted_unique_indices"]
+        }
         "ListDiff" => &["out", "idx"],
         "SoftmaxCrossEntropyWithLogits" | "SparseSoftmaxCrossEntropyWithLogits" => {
             &["loss", "backprop"]
