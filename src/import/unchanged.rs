@@ -8,8 +8,8 @@ use super::translate::{changes, learns};
 use super::wire::{GraphDef, NodeDef};
 
 /// The names of the variables that the nodes called `read` need, and that a node changes which a
-/// step for those called `stepped` does not run, where no optimizer updates them: moving averages of
-/// a batch normalisation, for one. First values and values from checkpoints are no changes.
+/// step for those called `stepped` does not run, where no optimizer updates them: moving averages
+/// of a batch normalisation, for one. First values and values from checkpoints are no changes.
 ///
 /// # Errors
 /// If the bytes are not a GraphDef, or have no such nodes.

@@ -18,8 +18,8 @@ pub(super) struct Branch {
 /// The shape that a gradient is summed to.
 #[derive(Clone)]
 pub(super) struct SummedTo {
-    /// A value of that shape, which was broadcast. Of a product of matrices it has no more axes than
-    /// those of the batch.
+    /// A value of that shape, which was broadcast. Of a product of matrices it has no more axes
+    /// than those of the batch.
     pub(super) like: Output,
     /// The number of axes that it was broadcast to: the gradient's first.
     pub(super) rank: usize,

@@ -19,8 +19,8 @@ pub struct GraphFile {
     pub accuracy: Option<String>,
     /// The graph's own training operation; none if the scenario's optimizer trains it.
     pub train: Option<String>,
-    /// The variables that its loss or accuracy reads and other operations of the graph change, which
-    /// the gradients of the loss do not run.
+    /// The variables that its loss or accuracy reads and other operations of the graph change,
+    /// which the gradients of the loss do not run.
     pub unchanged: Vec<String>,
     /// The number of values in its trainable variables.
     pub parameters: u64,

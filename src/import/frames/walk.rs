@@ -159,8 +159,8 @@ impl Frames {
     }
 
     /// Marks the nodes that `wanted` need, and what fills the stacks that they empty. If none is
-    /// named, all outside of frames are wanted, and what leaves these: a loop's result may be one of
-    /// the graph's.
+    /// named, all outside of frames are wanted, and what leaves these: a loop's result may be one
+    /// of the graph's.
     pub(super) fn find_needed(&mut self, wanted: &[&str]) {
         let is_root = |node: &usize| match wanted {
             [] => self.frame_after(*node).is_none(),

@@ -98,20 +98,20 @@ fn constants_that_repeat_their_values_share_one_limit() {
 const KINDS: &str = "\
     Abs Acos Acosh Add AddN AddV2 All Any ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdam \
     ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent ApplyMomentum \
-    ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ArgMax ArgMin Asin Asinh \
-    Assert Assign AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp \
-    Atan Atan2 Atanh AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 BatchToSpaceND BiasAdd \
-    BiasAddGrad BroadcastArgs BroadcastGradientArgs BroadcastTo Bucketize Cast Ceil CheckNumerics \
-    Concat ConcatOffset ConcatV2 Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Cos Cosh \
-    Cumprod Cumsum DenseToDenseSetOperation DepthToSpace DepthwiseConv2dNative \
+    ApplyProximalAdagrad ApplyProximalGradientDescent ApplyRMSProp ArgMax ArgMin Asin Asinh Assert \
+    Assign AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp Atan Atan2 \
+    Atanh AvgPool AvgPoolGrad BatchMatMul BatchMatMulV2 BatchToSpaceND BiasAdd BiasAddGrad \
+    BroadcastArgs BroadcastGradientArgs BroadcastTo Bucketize Cast Ceil CheckNumerics Concat \
+    ConcatOffset ConcatV2 Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Cos Cosh Cumprod \
+    Cumsum DenseToDenseSetOperation DepthToSpace DepthwiseConv2dNative \
     DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Digamma Dilation2D \
     Dilation2DBackpropFilter Dilation2DBackpropInput Div DivNoNan DynamicPartition DynamicStitch \
     Einsum Elu EmptyTensorList Enter Equal Erf Erfc EuclideanNorm Exit Exp ExpandDims Expm1 Fill \
     Floor FloorDiv FloorMod FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 \
     FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 Gather GatherNd GatherV2 Greater \
-    GreaterEqual Identity IdentityN If InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf \
-    IsNan IsVariableInitialized L2Loss LeakyRelu LeakyReluGrad Less LessEqual Lgamma ListDiff Log \
-    Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr LoopCond MatMul MatrixBandPart MatrixDiag \
+    GreaterEqual Identity IdentityN If InTopKV2 Inv InvGrad InvertPermutation IsFinite IsInf IsNan \
+    IsVariableInitialized L2Loss LeakyRelu LeakyReluGrad Less LessEqual Lgamma ListDiff Log Log1p \
+    LogSoftmax LogicalAnd LogicalNot LogicalOr LoopCond MatMul MatrixBandPart MatrixDiag \
     MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 Max MaxPool \
     MaxPoolGrad Maximum Mean Merge Min Minimum MirrorPad MirrorPadGrad Mul MulNoNan Neg \
     NextIteration NoOp NotEqual OneHot OnesLike OptionalFromValue OptionalGetValue OptionalNone \
@@ -120,23 +120,23 @@ const KINDS: &str = "\
     ReadVariableOp RealDiv Reciprocal ReciprocalGrad RefIdentity RefMerge RefSwitch Relu Relu6 \
     Reshape ResizeBilinear ResizeBilinearGrad ResizeNearestNeighbor ResizeNearestNeighborGrad \
     ResourceApplyAdam ResourceApplyGradientDescent ResourceGather ResourceScatterAdd \
-    ResourceScatterSub ReverseSequence ReverseV2 Rint Roll Round Rsqrt RsqrtGrad ScatterAdd ScatterNd ScatterSub \
-    SegmentSum Select SelectV2 Selu Shape ShapeN Sigmoid SigmoidGrad Sign Sin Sinh Size Slice \
-    Snapshot Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign SpaceToBatchND SpaceToDepth \
-    SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 SparseSegmentSqrtN \
-    SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSum SparseSegmentSumGrad \
-    SparseSegmentSumGradV2 SparseSoftmaxCrossEntropyWithLogits Split SplitV Sqrt SqrtGrad Square SquaredDifference \
-    Squeeze StackPopV2 StackPushV2 StackV2 StatefulPartitionedCall StatelessIf StatelessWhile \
-    StopGradient StridedSlice StridedSliceGrad Sub Sum Switch Tan Tanh TanhGrad \
-    TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3 \
-    TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArrayV3 TensorArrayWriteV3 \
-    TensorListElementShape TensorListFromTensor TensorListGather TensorListGetItem \
-    TensorListLength TensorListPopBack TensorListPushBack TensorListReserve TensorListResize \
-    TensorListScatterIntoExistingList TensorListSetItem TensorListStack TensorScatterAdd \
-    TensorScatterUpdate Tile TopKV2 Transpose Truncate TruncateDiv TruncateMod TruncatedNormal \
-    Unique UniqueV2 Unpack UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd \
-    UnsortedSegmentSum VarHandleOp VarIsInitializedOp Variable VariableShape VariableV2 Where \
-    While Xdivy Xlog1py Xlogy ZerosLike";
+    ResourceScatterSub ReverseSequence ReverseV2 Rint Roll Round Rsqrt RsqrtGrad ScatterAdd \
+    ScatterNd ScatterSub SegmentSum Select SelectV2 Selu Shape ShapeN Sigmoid SigmoidGrad Sign Sin \
+    Sinh Size Slice Snapshot Softmax SoftmaxCrossEntropyWithLogits Softplus Softsign \
+    SpaceToBatchND SpaceToDepth SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanGradV2 \
+    SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNGradV2 SparseSegmentSum \
+    SparseSegmentSumGrad SparseSegmentSumGradV2 SparseSoftmaxCrossEntropyWithLogits Split SplitV \
+    Sqrt SqrtGrad Square SquaredDifference Squeeze StackPopV2 StackPushV2 StackV2 \
+    StatefulPartitionedCall StatelessIf StatelessWhile StopGradient StridedSlice StridedSliceGrad \
+    Sub Sum Switch Tan Tanh TanhGrad TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 \
+    TensorArrayGradV3 TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArrayV3 \
+    TensorArrayWriteV3 TensorListElementShape TensorListFromTensor TensorListGather \
+    TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack TensorListReserve \
+    TensorListResize TensorListScatterIntoExistingList TensorListSetItem TensorListStack \
+    TensorScatterAdd TensorScatterUpdate Tile TopKV2 Transpose Truncate TruncateDiv TruncateMod \
+    TruncatedNormal Unique UniqueV2 Unpack UnsortedSegmentMax UnsortedSegmentMin \
+    UnsortedSegmentProd UnsortedSegmentSum VarHandleOp VarIsInitializedOp Variable VariableShape \
+    VariableV2 Where While Xdivy Xlog1py Xlogy ZerosLike";
 
 /// Values of several types and ranks for a node to take, some of them known.
 const OPERANDS: &[&str] =
