@@ -138,9 +138,28 @@ impl<Predict> Launch<'_, Predict>
 where
     Predict: Fn(usize) -> Result<Option<Prediction>, Failure>,
 {
-    /// Launches all runs, one after the other; each is in the report's files as soon as it is over.
-    /// One that fails does not keep the others from being launched.
-    async fn run(&self, mut stop: StopRequest) -> Result<ExitCode, Failure> {
+    /// Launches all runs. One that fails does not keep the others from being launched; its failure
+    /// is told at the end, however that comes, and the exit code is its.
+    async fn run(&self, stop: StopRequest) -> Result<ExitCode, Failure> {
+        let mut failed = FailedRuns::default();
+        let ended = self.run_each(stop, &mut failed).await;
+        if failed.is_empty() {
+            return ended;
+        }
+        let code = ended.unwrap_or_else(|failure| {
+            failed.add(failure);
+            ExitCode::Done
+        });
+        Ok(failed.tell_or(|| code))
+    }
+
+    /// Launches all runs, one after the other; each is in the report's files as soon as it is over,
+    /// or its failure in `failed`.
+    async fn run_each(
+        &self,
+        mut stop: StopRequest,
+        failed: &mut FailedRuns,
+    ) -> Result<ExitCode, Failure> {
         let Self { args, experiment, trials, .. } = self;
         let (repeats, format) = (args.repeat.get(), args.format.format());
         let mut report = experiment.report(trials, World::Deployment)?;
@@ -149,8 +168,7 @@ where
         let mut out = Out::beside_earlier(args.out.as_deref(), began, self.quiet)?;
         let all = trials.len() * repeats as usize;
         let logs = Logs::new(args.out.clone())?;
-        let (mut failed, mut differing) = (FailedRuns::default(), None);
-        let mut cut_tapes = Vec::new();
+        let (mut differing, mut cut_tapes) = (None, Vec::new());
         for (at, trial) in trials.iter().enumerate() {
             let mut launches = Launches::default();
             let prediction = (self.predict)(at)?;
@@ -175,7 +193,7 @@ where
                 let (mut result, recording) = match launched {
                     Ended::Done(done) => done,
                     Ended::Stopped(stopped) => {
-                        if stopped.failed.is_empty() {
+                        if stopped.failed.is_empty() && failed.is_empty() {
                             logs.remove();
                         }
                         return self.report_stopped(&trial, stopped, (report, all), out, events);
@@ -194,12 +212,12 @@ where
             }
             differing = differing.or(launches.judge(trial));
         }
-        if !failed.is_empty() {
+        if failed.is_empty() {
+            logs.remove();
+            out.print(format, &report)?;
+        } else {
             out.print_before_error(format, &report, all)?;
-            return Ok(failed.tell_or(|| ExitCode::Done));
         }
-        logs.remove();
-        out.print(format, &report)?;
         let code = tell_of_tapes(&cut_tapes, exit_code(&report.runs));
         differing.map_or(Ok(code), Err)
     }

@@ -38,7 +38,7 @@ const MAX_IDENTITY: u64 = 1 << 16;
 /// The time between two tellings of the task's numbers.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// The time between two tellings of what the task has recorded.
-const RECORD_EVERY: Duration = Duration::from_millis(100);
+pub(super) const RECORD_EVERY: Duration = Duration::from_millis(100);
 /// The time between two signs of life.
 pub(crate) const BEAT_EVERY: Duration = Duration::from_secs(1);
 

@@ -111,8 +111,8 @@ impl Trial {
         }
     }
 
-    /// What the time of the steps of `recording` was spent on, in a run that began its first step at
-    /// `start` and ended after `seconds`, both in seconds.
+    /// What the time of the steps of `recording` was spent on, in a run that began its first step
+    /// at `start` and ended after `seconds`, both in seconds.
     fn critical_path(
         &self,
         observed: &Observed,

@@ -3,48 +3,60 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ImportError;
-use super::order::{first_value, is_variable, parse_input, sorted};
+use super::order::{first_value, is_variable, parse_input};
 use super::translate::{changes, learns};
-use super::wire::{GraphDef, NodeDef};
+use super::wire::NodeDef;
 
 /// The names of the variables that the nodes called `read` need, and that a node changes which a
 /// step for those called `stepped` does not run, where no optimizer updates them: moving averages
 /// of a batch normalisation, for one. First values and values from checkpoints are no changes.
 ///
 /// # Errors
-/// If the bytes are not a GraphDef, or have no such nodes.
+/// If the bytes are not a GraphDef.
 pub(crate) fn unchanged_variables(
     bytes: &[u8],
     stepped: &[&str],
     read: &[&str],
 ) -> Result<Vec<String>, ImportError> {
     let graph = super::decode(bytes)?;
-    let run: BTreeSet<&str> = sorted(&graph, stepped)?.iter().map(|node| &*node.name).collect();
     let by_name: BTreeMap<&str, &NodeDef> =
         graph.node.iter().map(|node| (&*node.name, node)).collect();
+    let run = needed(&by_name, stepped);
     let (mut changed, mut kept) = (BTreeSet::new(), BTreeSet::from(["global_step"]));
     for node in &graph.node {
         let Some(variable) = node.input.first().map(|input| origin(&by_name, input)) else {
             continue;
         };
         let is_stored = node.input.get(1).is_some_and(|value| is_restored(&by_name, value));
-        if learns(&node.op) || run.contains(&*node.name) && writes(&node.op) {
+        if learns(&node.op) || run.contains_key(&*node.name) && writes(&node.op) {
             kept.insert(variable);
         } else if writes(&node.op) && node.name != first_value(variable) && !is_stored {
             changed.insert(variable);
         }
     }
-    let needed = needed_variables(&graph, read)?;
-    let names = needed.into_iter().filter(|name| changed.contains(name) && !kept.contains(name));
+    let read = needed(&by_name, read);
+    let variables = read.into_iter().filter(|(_, node)| is_variable(node)).map(|(name, _)| name);
+    let names = variables.filter(|name| changed.contains(name) && !kept.contains(name));
     Ok(names.map(str::to_owned).collect())
 }
 
 /// The most nodes that hand on a variable, one after the other.
 const MOST: usize = 100;
 
-fn needed_variables<'a>(graph: &'a GraphDef, of: &[&str]) -> Result<Vec<&'a str>, ImportError> {
-    let nodes = sorted(graph, of)?;
-    Ok(nodes.into_iter().filter(|node| is_variable(node)).map(|node| &*node.name).collect())
+/// The nodes that those called `wanted` need, through loops, too.
+fn needed<'a>(
+    by_name: &BTreeMap<&'a str, &'a NodeDef>,
+    wanted: &[&str],
+) -> BTreeMap<&'a str, &'a NodeDef> {
+    let mut found = BTreeMap::new();
+    let node = |name: &str| by_name.get(parse_input(name).0).copied();
+    let mut next: Vec<&NodeDef> = wanted.iter().filter_map(|name| node(name)).collect();
+    while let Some(one) = next.pop() {
+        if found.insert(&*one.name, one).is_none() {
+            next.extend(one.input.iter().filter_map(|name| node(name)));
+        }
+    }
+    found
 }
 
 /// Whether nodes of `kind` change the variable that is their first input.

@@ -54,6 +54,11 @@ pub(super) fn why_uncounted(nodes: &[&NodeDef]) -> String {
              step: count it after that, by `tf.assign_add({NAME}, 1)`",
             inside.name
         ),
+        (None, Some(count)) if adds(count) => format!(
+            "`{}` ({}) adds to `{NAME}`, but not the constant 1, or it is not waited for: count it \
+             by `tf.assign_add({NAME}, 1)`, and group both",
+            count.name, count.op
+        ),
         (None, Some(change)) => format!(
             "`{}` ({}) changes `{NAME}`, and does not add the constant 1: count it by \
              `tf.assign_add({NAME}, 1)`",

@@ -152,7 +152,14 @@ impl Replay {
                 let from = *from as usize;
                 Played::Deliver { from, messages: player.take(from, messages) }
             }
-            Event::Lost { peer, loss } => Played::Lose { peer: *peer as usize, loss: *loss },
+            Event::Lost { peer, loss } => {
+                let (peer, loss) = (*peer as usize, *loss);
+                let Player { life, is_dead, .. } = self.players[peer];
+                let is_of_dead = |one: &Waiting| one.life < life || one.life == life && is_dead;
+                let is_lost = |one: &Waiting| one.from == peer && is_of_dead(one);
+                self.players[task].waiting.retain(|one| !is_lost(one));
+                Played::Lose { peer, loss }
+            }
             Event::Computed { device } => {
                 *player.computing.entry(*device).or_default() -= 1;
                 Played::Finish { device: *device as usize }
@@ -161,12 +168,15 @@ impl Replay {
         }
     }
 
-    /// `task` has died: what it has sent and others have on no tape is lost with it. What they have
-    /// there, they have received before.
+    /// `task` has died: what it has sent to those who have never met this life is lost with it. The
+    /// others have the loss on their tapes, and what they still received before that.
     fn lose_what_waits_of(&mut self, task: usize) {
+        let life = self.players[task].life;
         for other in 0..self.players.len() {
-            self.players[other].waiting.retain(|one| one.from != task);
-            self.look(other);
+            if self.players[other].met.get(&task) != Some(&life) {
+                self.players[other].waiting.retain(|one| one.from != task);
+                self.look(other);
+            }
         }
     }
 

@@ -30,7 +30,8 @@ impl ReportFolder {
     /// The folder `directory`, which is made if it is missing.
     ///
     /// # Errors
-    /// If it can't be made or written to, its disk is full, or another report is being written there.
+    /// If it can't be made or written to, its disk is full, or another report is being written
+    /// there.
     pub(crate) fn lock(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
         fs::create_dir_all(&directory)?;

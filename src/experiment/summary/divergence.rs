@@ -4,14 +4,23 @@ use std::collections::BTreeMap;
 
 use crate::training::Recording;
 
-/// The loss that was measured last. A program that measures nothing has diverged if the last loss
-/// of its steps is not finite: then it is that one.
+/// The loss that was measured last. A program that measures nothing has diverged if a loss of its
+/// last step is not finite: then it is that one.
 pub(super) fn final_loss(recording: &Recording) -> Option<f64> {
     if let Some(last) = recording.evaluations.last() {
         return Some(f64::from(last.loss));
     }
+    let since = last_stretch(losses_of_steps(recording))?;
+    let losses =
+        losses_of_steps(recording).filter(|(step, loss)| *step >= since && !loss.is_finite());
+    losses.last().map(|(_, loss)| f64::from(loss))
+}
+
+/// The losses of the worker steps that no return to a checkpoint has undone, with their global
+/// steps.
+fn losses_of_steps(recording: &Recording) -> impl Iterator<Item = (u64, f32)> {
     let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
-    steps.filter_map(|step| step.loss).last().filter(|loss| !loss.is_finite()).map(f64::from)
+    steps.filter_map(|step| Some((step.global_step, step.loss?)))
 }
 
 /// The least global step of the looks and worker steps from which on losses are not finite, as far
@@ -19,9 +28,7 @@ pub(super) fn final_loss(recording: &Recording) -> Option<f64> {
 pub(super) fn since(recording: &Recording) -> Option<u64> {
     let looks = recording.evaluations.iter().filter(|look| !recording.has_undone_look(look));
     let looks = last_stretch(looks.map(|look| (look.global_step, look.loss)));
-    let steps = recording.log.iter().filter(|step| !recording.has_undone(step));
-    let steps = steps.filter_map(|step| Some((step.global_step, step.loss?)));
-    looks.into_iter().chain(last_stretch(steps)).min()
+    looks.into_iter().chain(last_stretch(losses_of_steps(recording))).min()
 }
 
 /// The first step of the stretch at the end of `losses` in which each step has one that is not

@@ -207,3 +207,28 @@ fn a_life_ends_after_its_tape_and_what_it_has_sent_is_lost_with_it_whoever_notic
         assert!(at == 20 && words.contains("Leave"), "{words}");
     }
 }
+
+#[test]
+fn who_has_met_a_life_may_receive_what_it_sent_after_its_death() {
+    let tasks = (0..2).map(|index| TaskName::new("worker", index)).collect();
+    let dead = Life { began: Time::ZERO, entries: Vec::new(), died: Some(Time(5)) };
+    let again = Life { began: Time(8), entries: vec![ended(40)], died: None };
+    let entries = vec![
+        received(3, B, vec![leave_name(1)]),
+        received(20, B, vec![leave_name(2)]),
+        lost(25, B),
+        ended(30),
+    ];
+    let frozen = Life { began: Time::ZERO, entries, died: None };
+    let mut replay = Replay::new(&Tapes::of(tasks, vec![vec![frozen], vec![dead, again]]));
+    let mut times = Vec::new();
+    for sent in [None, None, Some(1), Some(2), None, None, None] {
+        if let Some(worker) = sent {
+            replay.send(B, A, vec![leave(worker)]);
+        }
+        let at = replay.next_event(Time::ZERO).unwrap();
+        replay.advance(at).unwrap();
+        times.push(at.0);
+    }
+    assert_eq!(times, [0, 0, 3, 5, 8, 20, 25]);
+}

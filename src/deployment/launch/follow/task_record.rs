@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
+use crate::deployment::control::RECORD_EVERY;
 use crate::deployment::launch::Launched;
 use crate::runtime::{Error, Traffic};
 use crate::training::{Fact, FailedCheckpoint, Recording, StepLog, StepStats, Unheard};
@@ -30,14 +31,20 @@ struct LifeRecord {
     killed: Option<i64>,
 }
 
+/// The most tellings that a process that takes steps can be late with one.
+const UNHEARD: u32 = 3;
+
 impl LifeRecord {
     /// The time in which the process of `task` may have taken steps that it never told of, on a
-    /// clock that showed 0 at the launcher's time `origin`.
+    /// clock that showed 0 at the launcher's time `origin`. One that has told nothing for longer
+    /// than this did not take any: it stood still, or was cut off.
     fn unheard(&self, task: &TaskName, origin: i64) -> Option<Unheard> {
         let at = |time: i64| Time(u64::try_from(time - origin).unwrap_or(0));
         let until = at(self.killed?);
         let told = self.recording.log.iter().map(|step| step.ended.0).max().unwrap_or(0);
-        Some(Unheard { worker: task.clone(), since: at(self.began + told as i64), until })
+        let since = at(self.began + told as i64);
+        let until = until.min(since.after(UNHEARD * RECORD_EVERY));
+        Some(Unheard { worker: task.clone(), since, until })
     }
 }
 

@@ -47,7 +47,8 @@ impl Scalar {
         };
         let neighbour = *variables.get(self.beside).ok_or(NodeProblem::NoVariable(self.beside))?;
         let kept = self.kept_beside(importer, neighbour, value.tensor_type().dtype)?;
-        let set = assign(importer, &importer.free_name(node, self.name), kept, &value)?;
+        let name = importer.free_name(node, self.name);
+        let set = assign(importer, &name, kept, &value, &node.controls)?;
         Ok((kept, set))
     }
 
@@ -84,23 +85,25 @@ impl Scalar {
             ..NewOperation::of(Op::Const(Tensor::zeros(dtype, Shape::SCALAR)))
         })?;
         let first = importer.graph.output(first);
-        let begin = assign(importer, &format!("{name}/first_value"), kept, &first)?;
+        let begin = assign(importer, &format!("{name}/first_value"), kept, &first, &[])?;
         importer.graph.add_initializer(begin);
         importer.roles.scalars.entry(neighbour).or_default().push((self.name, kept));
         Ok(kept)
     }
 }
 
-/// Assigns `value` to `variable`.
+/// Assigns `value` to `variable`, after `controls`.
 fn assign(
     importer: &Importer<'_>,
     name: &str,
     variable: OpId,
     value: &Output,
+    controls: &[OpId],
 ) -> Result<OpId, NodeProblem> {
     Ok(importer.graph.add(NewOperation {
         name: Name::Numbered(name),
         inputs: &[value.edge()],
+        control_inputs: controls,
         variables: &[variable],
         colocated_with: Some(variable),
         ..NewOperation::of(Op::Assign)
