@@ -172,5 +172,6 @@ groups! {
     embedding_adagrad embedding_adagrad_resource
     control_cond_true control_cond_false control_cond_nested control_cond_in_while
     control_while_power control_while_until control_while_rnn control_while_no_iteration
-    loops functions changes changes_functions images composed first_values reads partitioned programs
+    loops functions changes changes_functions images composed first_values reads partitioned
+    programs
 }
