@@ -22,7 +22,6 @@ where
 {
     let (task, program) = begun?;
     let ended = match program.await {
-        Ok(()) if is_left_to_serve(&task) => serve_all_the_same(&task).await,
         Ok(()) => leave_if_still_there(&task),
         Err(error) if error.code == Code::OutOfRange => at_the_end(&task, error),
         failed => failed,
@@ -152,31 +151,6 @@ fn leave_without_a_session(task: &Task) {
         leave(task);
     } else if task.cluster().tasks().count() > 1 {
         task.tell_that_no_session_comes();
-    }
-}
-
-/// Whether `task` is a parameter server whose program has ended before the training, and has not
-/// waited for the workers.
-fn is_left_to_serve(task: &Task) -> bool {
-    let has_served = task.has_joined() || task.server().training().is_done();
-    task.role() == Role::ParameterServer && !has_served && task.cluster().num_workers() > 0
-}
-
-/// Has the parameter server `task` serve the workers after its program's end, which would take the
-/// variables with it: in a simulation the others would not notice, deployed they could not go on.
-///
-/// # Errors
-/// As [`Task::join`]; but a training that the chief does not begin misses nothing here.
-async fn serve_all_the_same(task: &Task) -> Result<()> {
-    tracing::warn!(
-        "the program of {} has ended without `task.join()`: the task stays until the workers have \
-         left; end with `task.join().await`",
-        task.name()
-    );
-    let chief = task.cluster().chief();
-    match task.join().await {
-        Err(error) if error.code == Code::FailedPrecondition && error.task == chief => Ok(()),
-        joined => joined,
     }
 }
 

@@ -89,8 +89,6 @@ struct Inner {
     has_trained: Cell<bool>,
     /// Whether its program has asked for the server that sessions connect to.
     has_used_sessions: Cell<bool>,
-    /// Whether its program has waited for the workers to leave.
-    has_joined: Cell<bool>,
     replica: Option<Replica>,
     data: RefCell<Option<Data>>,
     /// The inputs that the task's steps read, besides samples in memory. The program owns them:
@@ -121,16 +119,8 @@ impl Task {
         };
         let (data, inputs) = (RefCell::new(data), RefCell::new(inputs));
         let kept = RefCell::new(parts.checkpointing.clone());
-        let inner = Inner {
-            parts,
-            kept,
-            has_trained: Cell::default(),
-            has_used_sessions: Cell::default(),
-            has_joined: Cell::default(),
-            replica,
-            data,
-            inputs,
-        };
+        let (has_trained, has_used_sessions) = (Cell::default(), Cell::default());
+        let inner = Inner { parts, kept, has_trained, has_used_sessions, replica, data, inputs };
         Ok(Self { inner: Rc::new(inner), own: Rc::default() })
     }
 
@@ -341,11 +331,6 @@ impl Task {
     /// Whether its program has used sessions.
     pub(super) fn has_used_sessions(&self) -> bool {
         self.inner.has_used_sessions.get()
-    }
-
-    /// Whether its program has waited for the workers to leave.
-    pub(super) fn has_joined(&self) -> bool {
-        self.inner.has_joined.get()
     }
 
     /// The stores of checkpoints that the program keeps by itself. In a simulation they are in

@@ -24,8 +24,7 @@ impl Task {
     }
 
     /// The work of a parameter server and of a helper: serves until every worker has left the
-    /// training. The task of a parameter server stays as long, with a warning, if its program
-    /// returns without this. A worker leaves as it closes its
+    /// training. A worker leaves as it closes its
     /// [`MonitoredSession`](crate::training::MonitoredSession). If its program returns without
     /// closing one, it leaves then, with a warning. Where the program trains once more, call this
     /// once more.
@@ -35,7 +34,6 @@ impl Task {
     /// says.
     pub async fn join(&self) -> Result<()> {
         let workers = self.cluster().num_workers();
-        self.inner.has_joined.set(true);
         self.inner.parts.server.join(workers, self.patience()).await
     }
 
