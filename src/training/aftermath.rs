@@ -12,6 +12,9 @@ use super::checkpoints::Checkpoints;
 use super::record::Fact;
 use super::task::Task;
 
+/// How often a worker that waits for its chief looks whether that is there.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// Runs a task's program, which has begun, to its end.
 ///
 /// # Errors
@@ -83,34 +86,26 @@ async fn until_the_chief_has_saved(task: &Task) -> Result<()> {
     Ok(())
 }
 
-/// Waits for so long, `limit`, until `is_so`, which the training's news may change. Says now and
-/// then that it waits for the chief, which `is_yet` to do something. Returns whether it is so.
+/// Waits for so long, `limit`, until `is_so`, looking now and then. Says at times that it waits for
+/// the chief, which `is_yet` to do something. Returns whether it is so.
 async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> bool) -> bool {
-    let (training, mut left) = (task.server().training(), limit);
-    while !left.is_zero() {
-        let come = async {
-            while !is_so() {
-                training.news.after(training.news.count()).await;
-            }
-        };
-        let pause = left.min(NOTICE);
-        if task.within(Some(pause), come).await.is_some() {
-            return true;
-        }
-        left -= pause;
-        if !left.is_zero() {
-            let (name, chief) = (task.name(), task.chief());
+    let mut waited = Duration::ZERO;
+    while waited < limit && !is_so() {
+        task.sleep(LOOK_EVERY).await;
+        waited += LOOK_EVERY;
+        if waited.as_millis().is_multiple_of(NOTICE.as_millis()) {
+            let (name, chief, left) = (task.name(), task.chief(), limit.saturating_sub(waited));
             tracing::warn!(
                 "the training is over; {name} waits for {chief}, which {is_yet}, for {left:.0?} \
                  more"
             );
         }
     }
-    false
+    is_so()
 }
 
-/// Has a worker leave whose program has returned without closing a monitored session: the others
-/// would wait for it.
+/// Has a worker leave whose program has used sessions, and has returned without closing a monitored
+/// one: the others would wait for it. They are told of a chief that has used none.
 ///
 /// # Errors
 /// If it is the chief of a training with lasting checkpoints, which lack the end, and was not asked
@@ -118,11 +113,10 @@ async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> b
 fn leave_if_still_there(task: &Task) -> Result<()> {
     let training = task.server().training();
     let Some(replica) = task.replica() else { return Ok(()) };
-    if training.partings.have_left(replica.worker) {
-        return Ok(());
-    }
-    if !task.has_used_sessions() {
-        leave_without_a_session(task);
+    if !task.has_used_sessions() || training.partings.have_left(replica.worker) {
+        if !task.has_used_sessions() && task.is_chief() && task.cluster().tasks().count() > 1 {
+            task.tell_that_no_session_comes();
+        }
         return Ok(());
     }
     task.pass_on_the_end();
@@ -141,17 +135,6 @@ fn leave_if_still_there(task: &Task) -> Result<()> {
     );
     leave(task);
     Ok(())
-}
-
-/// Has a worker leave whose program has never used a session. A chief can't: without it there is no
-/// training.
-fn leave_without_a_session(task: &Task) {
-    if !task.is_chief() {
-        tracing::warn!("{} has ended without a session: the others train without it", task.name());
-        leave(task);
-    } else if task.cluster().tasks().count() > 1 {
-        task.tell_that_no_session_comes();
-    }
 }
 
 /// Has the worker leave in good order.
