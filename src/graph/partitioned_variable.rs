@@ -89,12 +89,12 @@ impl Graph {
         if let Some(partitioner) = partitioner.filter(|cut| cut.shards(shape) != Some(1)) {
             return self.partitioned_variable(name, shape, initial, partitioner);
         }
-        let value = self.without_control_dependencies(|_| {
-            Ok(match initial {
-                InitialRows::Constant(value) => self.fill(shape, value),
-                InitialRows::Random(law) => self.random(&self.scoped_name(name), law, shape),
-            })
-        })?;
+        let around = self.replace_controls(Vec::new());
+        let value = match initial {
+            InitialRows::Constant(value) => self.fill(shape, value),
+            InitialRows::Random(law) => self.random(&self.scoped_name(name), law, shape),
+        };
+        self.replace_controls(around);
         let whole = self.variable(name, &value)?;
         Ok(PartitionedVariable { name: self.scoped_name(name).into(), shape, shards: vec![whole] })
     }
@@ -123,8 +123,8 @@ impl Graph {
             InitialRows::Constant(value) => Op::Fill { shape, value: value.into() },
             InitialRows::Random(law) => self.random_values(purpose, law, shape, offset),
         };
-        let new = NewOperation { is_detached: true, ..NewOperation::of(op) };
-        self.without_device(|g| Ok(g.output(g.add(new)?)))
+        let new = NewOperation::of(op);
+        self.without_device(|g| g.without_control_dependencies(|g| Ok(g.output(g.add(new)?))))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Graph;
 use super::device_scope::{DeviceFunction, DeviceScope};
 use super::error::{GraphError, GraphProblem};
 use super::output::Target;
 use super::partitioner::Partitioner;
 use super::state::is_legal;
+use super::{Graph, OpId};
 use crate::cluster::DeviceSpec;
 
 /// Scopes. Each ends when `build` returns, and those inside it have ended by then.
@@ -191,10 +191,15 @@ impl Graph {
         &self,
         build: impl FnOnce(&Self) -> Result<T, GraphError>,
     ) -> Result<T, GraphError> {
-        let around = std::mem::take(&mut self.state().controls);
+        let around = self.replace_controls(Vec::new());
         let built = build(self);
-        self.state().controls = around;
+        self.replace_controls(around);
         built
+    }
+
+    /// Has `controls` around instead of those that are returned.
+    pub(super) fn replace_controls(&self, controls: Vec<OpId>) -> Vec<OpId> {
+        std::mem::replace(&mut self.state().controls, controls)
     }
 
     /// Builds variables in the namespace `container`, which a session's reset clears as one.

@@ -127,8 +127,9 @@ pub struct Run {
     /// The number of samples whose gradients were applied.
     pub samples: u64,
     /// The steps that were taken without a task that was lost, has left or never trained: the other
-    /// towers of an all-reduce shared the batch meanwhile, and the rounds of a synchronous mode without backups lack the
-    /// worker's gradient. A worker's last step before it is killed may be among them.
+    /// towers of an all-reduce shared the batch meanwhile, and the rounds of a synchronous mode
+    /// without backups lack the worker's gradient. A worker's last step before it is killed may be
+    /// among them.
     #[serde(serialize_with = "by_task")]
     pub steps_without: BTreeMap<TaskName, u64>,
     /// The duration of the run, in seconds: virtual in a simulation, wall clock in a deployment.

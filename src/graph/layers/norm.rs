@@ -69,10 +69,10 @@ impl BatchNorm {
 
     #[track_caller]
     fn in_scope(graph: &Graph, channels: usize) -> Result<Self, GraphError> {
-        let (gamma, beta) = graph.without_control_dependencies(|g| {
-            let gamma = g.variable("gamma", &g.ones([channels]))?;
-            Ok((gamma, g.variable("beta", &g.zeros([channels]))?))
-        })?;
+        let around = graph.replace_controls(Vec::new());
+        let (ones, zeros) = (graph.ones([channels]), graph.zeros([channels]));
+        graph.replace_controls(around);
+        let (gamma, beta) = (graph.variable("gamma", &ones)?, graph.variable("beta", &zeros)?);
         // Beside `beta`, which towers share: so they share the moments, too.
         let scope = beta.name().rsplit_once("beta").map_or("", |(scope, _)| scope).to_owned();
         let moving = |name: &str, initial: f32| {

@@ -183,9 +183,9 @@ fn what_is_wrong_with_a_torn_certificate_is_told_in_letters() {
         malformed(Path::new("a.pem"), "certificate", &parsed.unwrap_err()).to_string()
     };
     let torn = told("-----BEGIN CERTIFICATE-----\nMIIB\n");
-    assert!(torn.contains("missing section end marker: `CERTIFICATE`; issue it anew"), "{torn}");
+    assert!(torn.contains("missing section end marker: `CERTIFICATE`; copy it"), "{torn}");
     let other = told("");
-    assert!(other.contains("PEM: no items found; issue it anew"), "{other}");
+    assert!(other.contains("PEM: no items found; copy it"), "{other}");
     let bytes = malformed(Path::new("a.pem"), "certificate", &"b: [300, x]").to_string();
     assert!(bytes.contains("b: [300, x]"), "no bytes: {bytes}");
 }
