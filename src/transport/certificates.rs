@@ -237,11 +237,9 @@ fn way_to_read(path: &Path, error: &io::Error) -> String {
 fn renewer(path: &Path) -> String {
     match owner(path) {
         Some(task) => format!("`trainyard certs renew DIR --task {task}` makes both files anew"),
-        None => {
-            "copy it from where the authority was made; `trainyard certs new DIR` makes another \
-                 in an empty folder, for all tasks"
-                .to_owned()
-        }
+        None => "copy it from the authority's folder, or make another for all tasks: `trainyard \
+                 certs new DIR`"
+            .to_owned(),
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) const WHOLE: [&str; 2] = ["report.html", "result.json"];
 pub(super) const ROWS: [&str; 2] = ["steps.csv", "evaluations.csv"];
 
 /// What is written before the runs begin, and is gone at once, to see that there is room [bytes].
-const TRIAL: usize = 64 << 10;
+const TRIAL: usize = 4 << 10;
 
 /// A folder that takes the report of this process and no other. What is in it is as it was.
 pub(crate) struct ReportFolder {

@@ -176,6 +176,15 @@ fn a_place_where_no_weights_can_be_written_is_told_before_the_training() {
 }
 
 #[test]
+fn a_full_disk_for_results_is_told_before_the_training() {
+    let (path, out) = (scenario("full_results", SCENARIO), folder("full_results_folder"));
+    let launch = ["launch", &path, "--set", "stop.steps=3000", "--out", out.to_str().unwrap()];
+    let said = said_in_little_room(2, &launch);
+    assert_eq!((said.code, said.out.as_str()), (9, ""), "{}", said.err);
+    assert!(said.err.contains("cannot write") && !said.err.contains("run `"), "{}", said.err);
+}
+
+#[test]
 fn a_training_whose_event_file_a_full_disk_does_not_take_goes_on_to_its_end() {
     let path = scenario("full_events", SCENARIO);
     let out = folder("full_events_folder");
