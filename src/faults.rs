@@ -210,7 +210,8 @@ impl FaultKind {
         self.details().tasks
     }
 
-    /// The ways that it disturbs, each from one task to another; none unless it is of the network.
+    /// The directed links that it disturbs, as sender and receiver; empty unless it is a fault of
+    /// the network.
     pub(crate) fn ways(&self) -> Vec<(TaskName, TaskName)> {
         if let Self::OneWay { from, to, .. } = self {
             return vec![(from.clone(), to.clone())];

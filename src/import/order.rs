@@ -86,6 +86,28 @@ pub(super) fn is_read(node: &NodeDef) -> bool {
     matches!(node.op.as_str(), "Identity" | "ReadVariableOp")
 }
 
+/// The most nodes that hand a variable on, one after the other.
+const MOST: usize = 100;
+
+/// The node that `input` names, or the first that hands its value on through branches, loops and
+/// identities; and whether a branch is among these.
+pub(super) fn origin<'a>(
+    by_name: &BTreeMap<&'a str, &'a NodeDef>,
+    input: &'a str,
+) -> (&'a str, bool) {
+    let (mut name, mut is_in_branch) = (parse_input(input).0, false);
+    for _ in 0..MOST {
+        let Some(node) = by_name.get(name) else { break };
+        let is_branch = node.op.ends_with("Switch");
+        if !is_branch && !["Enter", "Identity"].iter().any(|kind| node.op.ends_with(kind)) {
+            break;
+        }
+        let Some(input) = node.input.first() else { break };
+        (name, is_in_branch) = (parse_input(input).0, is_in_branch || is_branch);
+    }
+    (name, is_in_branch)
+}
+
 /// The index of each node by its name.
 fn by_name(graph: &GraphDef) -> Result<BTreeMap<&str, usize>, ImportError> {
     let mut by_name = BTreeMap::new();

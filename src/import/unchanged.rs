@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ImportError;
-use super::order::{first_value, is_variable, parse_input};
+use super::order::{first_value, is_variable, origin, parse_input};
 use super::translate::{changes, learns};
 use super::wire::NodeDef;
 
 /// The names of the variables that the nodes called `read` need, and that a node changes which a
 /// step for those called `stepped` does not run, where no optimizer updates them: moving averages
-/// of a batch normalisation, for one. First values and values from checkpoints are no changes.
+/// of a batch normalisation, for one. To give a variable its first value, or one from a checkpoint,
+/// is no change.
 ///
 /// # Errors
 /// If the bytes are not a GraphDef.
@@ -24,7 +25,7 @@ pub(crate) fn unchanged_variables(
     let run = needed(&by_name, stepped);
     let (mut changed, mut kept) = (BTreeSet::new(), BTreeSet::from(["global_step"]));
     for node in &graph.node {
-        let Some(variable) = node.input.first().map(|input| origin(&by_name, input)) else {
+        let Some(variable) = node.input.first().map(|input| origin(&by_name, input).0) else {
             continue;
         };
         let is_stored = node.input.get(1).is_some_and(|value| is_restored(&by_name, value));
@@ -39,9 +40,6 @@ pub(crate) fn unchanged_variables(
     let names = variables.filter(|name| changed.contains(name) && !kept.contains(name));
     Ok(names.map(str::to_owned).collect())
 }
-
-/// The most nodes that hand on a variable, one after the other.
-const MOST: usize = 100;
 
 /// The nodes that those called `wanted` need, through loops, too.
 fn needed<'a>(
@@ -65,21 +63,6 @@ fn writes(kind: &str) -> bool {
     changes(kind) || of_handles.contains(&kind)
 }
 
-/// The node that `input` comes from, through branches, loops and identities.
-fn origin<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, input: &'a str) -> &'a str {
-    let mut name = parse_input(input).0;
-    for _ in 0..MOST {
-        let through = by_name.get(name).filter(|node| {
-            ["Switch", "Enter", "Identity"].iter().any(|kind| node.op.ends_with(kind))
-        });
-        match through.and_then(|node| node.input.first()) {
-            Some(input) => name = parse_input(input).0,
-            None => break,
-        }
-    }
-    name
-}
-
 fn is_restored<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, value: &'a str) -> bool {
-    by_name.get(origin(by_name, value)).is_some_and(|node| node.op.starts_with("Restore"))
+    by_name.get(origin(by_name, value).0).is_some_and(|node| node.op.starts_with("Restore"))
 }

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::{is_variable, parse_input};
+use super::order::{first_value, is_variable, origin, parse_input};
 use super::tensor::dtype;
 use super::wire::{NodeDef, Value};
 use crate::tensor::DType;
 
 const NAME: &str = "global_step";
-/// The most branches, one in the other, that are looked through.
-const DEEPEST: usize = 100;
 
 /// What is found of the step counter in `nodes`, and the way out.
 pub(super) fn why_uncounted(nodes: &[&NodeDef]) -> String {
@@ -17,7 +15,7 @@ pub(super) fn why_uncounted(nodes: &[&NodeDef]) -> String {
     let variables = || nodes.iter().filter(|node| is_variable(node));
     let Some(step) = variables().find(|node| node.name == NAME) else {
         let adding = nodes.iter().filter(|node| adds(node));
-        let added: BTreeSet<&str> = adding.map(|node| origin(&by_name, node).0).collect();
+        let added: BTreeSet<&str> = adding.map(|node| first_origin(&by_name, node).0).collect();
         let is_counter = |node: &&&NodeDef| {
             let counts = matches!(dtype_of(node), Some(DType::I32 | DType::I64));
             counts && added.contains(&*node.name)
@@ -36,17 +34,17 @@ pub(super) fn why_uncounted(nodes: &[&NodeDef]) -> String {
         None => return format!("`{NAME}` must be i64: {MAKE}"),
     }
     let touches = |node: &&&NodeDef| {
-        let first = origin(&by_name, node).0 == NAME;
+        let first = first_origin(&by_name, node).0 == NAME;
         first && (adds(node) || matches!(&*node.op, "Assign" | "AssignVariableOp"))
     };
-    let is_first_value = |node: &&&NodeDef| node.name == super::order::first_value(NAME);
+    let is_first_value = |node: &&&NodeDef| node.name == first_value(NAME);
     let changes: Vec<&&NodeDef> =
         nodes.iter().filter(touches).filter(|node| !is_first_value(node)).collect();
     let is_function = |node: &&&NodeDef| {
         let has_functions = ["If", "While", "Call"].iter().any(|kind| node.op.ends_with(kind));
         has_functions && node.input.iter().any(|input| parse_input(input).0 == NAME)
     };
-    let in_branch = changes.iter().find(|node| origin(&by_name, node).1);
+    let in_branch = changes.iter().find(|node| first_origin(&by_name, node).1);
     let inside = in_branch.copied().or_else(|| nodes.iter().find(is_function));
     match (inside, changes.first()) {
         (Some(inside), _) => format!(
@@ -84,15 +82,10 @@ fn dtype_of(node: &NodeDef) -> Option<DType> {
     }
 }
 
-/// The node that the first input of `node` comes from, and whether through a branch.
-fn origin<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, node: &'a NodeDef) -> (&'a str, bool) {
-    let first = |node: &'a NodeDef| node.input.first().map_or("", |input| parse_input(input).0);
-    let (mut name, mut is_in_branch) = (first(node), false);
-    for _ in 0..DEEPEST {
-        match by_name.get(name).filter(|node| node.op.ends_with("Switch")) {
-            Some(switch) => (name, is_in_branch) = (first(switch), true),
-            None => break,
-        }
-    }
-    (name, is_in_branch)
+/// The [`origin`] of the first input of `node`.
+fn first_origin<'a>(
+    by_name: &BTreeMap<&'a str, &'a NodeDef>,
+    node: &'a NodeDef,
+) -> (&'a str, bool) {
+    node.input.first().map_or(("", false), |input| origin(by_name, input))
 }

@@ -14,8 +14,8 @@ use crate::runtime::{
     ProgramMessage as Program, WorkerMessage as Worker,
 };
 
-/// The kinds of messages: each with its number in files, who receives it, and what the number and
-/// the items of its name count, where that is not just "number".
+/// The kinds of messages. A row has the number of the kind in files, the receiver, and what the
+/// number and the items in a name of this kind count; without the latter it is just a number.
 macro_rules! kinds {
     ($($kind:ident = $number:literal $(to $receiver:ident)?
         $(by $counted:literal $($items:literal)?)?,)+) => {

@@ -48,8 +48,8 @@ pub(super) fn hardware(
     Hardware { network, compute, own_compute, devices, gpus, slow, hosts, message_thread, noise }
 }
 
-/// What the message threads of tasks cost: what was measured, or, on shared hosts, what the network
-/// says of sending.
+/// The costs of the tasks' message threads: those of `[calibration]`, or, on shared hosts without
+/// one, the cost of sending that `[network]` has.
 fn message_thread(
     calibration: Option<&Calibration>,
     hosts: Option<&Hosts>,

@@ -80,7 +80,7 @@ pub(super) struct Surroundings {
     pub(super) all_reduce: Option<AllReduceSettings>,
     /// The number of batches that a step of a replica has.
     pub(super) batches: usize,
-    /// That of a device, in which the measured times of layers are.
+    /// The rate of the devices on which the times of layers were measured.
     pub(super) rate: FlopsPerSecond,
     pub(super) stop: Stop,
     pub(super) evaluator: EvaluatorSettings,

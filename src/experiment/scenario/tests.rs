@@ -2,6 +2,7 @@
 //! `contradictions`, `--set` in `changes`.
 
 mod changes;
+mod cluster;
 mod contradictions;
 mod errors;
 mod gpus;

@@ -23,8 +23,9 @@ fn losses_of_steps(recording: &Recording) -> impl Iterator<Item = (u64, f32)> {
     steps.filter_map(|step| Some((step.global_step, step.loss?)))
 }
 
-/// The least global step of the looks and worker steps from which on losses are not finite, as far
-/// as they are known and no return to a checkpoint has undone them; none if the last is finite.
+/// The first step of the stretch at the training's end in which each global step has a loss that is
+/// not finite, by the looks and worker steps that no return to a checkpoint has undone; none if the
+/// last step has none.
 pub(super) fn since(recording: &Recording) -> Option<u64> {
     let looks = recording.evaluations.iter().filter(|look| !recording.has_undone_look(look));
     let looks = last_stretch(looks.map(|look| (look.global_step, look.loss)));

@@ -198,11 +198,8 @@ fn a_parameter_server_ends_with_the_error_of_its_chief_once_nobody_uses_it() {
 #[test]
 fn what_another_task_tells_of_a_worker_that_has_come_since_changes_nothing() {
     on_actix(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
-        let servers = Server::create_cluster(&cluster);
+        let servers = servers_of_a_training().await;
         let ps = &servers[0];
-        ps.know_cluster();
-        hear(ps, register(0)).await;
         let message =
             ParameterServerMessage::Leave { worker: 0, why: Leaving::Stopped, training: 1 };
         let by_other = ParameterServerMail::FromPeer { from: PeerId(2), message: message.clone() };
@@ -293,11 +290,8 @@ fn what_a_program_waits_for_is_told_with_what_the_actors_do() {
 #[test]
 fn a_question_of_how_far_the_training_is_is_another_than_what_is_waited_for() {
     on_actix(async {
-        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 2)]).unwrap();
-        let servers = Server::create_cluster(&cluster);
+        let servers = servers_of_a_training().await;
         let ps = &servers[0];
-        ps.know_cluster();
-        hear(ps, register(0)).await;
         ps.actors.lost(WORKER, Loss::Stopped);
         settle().await;
         waits(ps).await;

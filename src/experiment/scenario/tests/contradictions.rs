@@ -89,23 +89,6 @@ fn each_contradiction_of_the_cluster_says_what_to_write_instead() {
 }
 
 #[test]
-fn a_second_chief_is_refused_by_either_of_the_two_names() {
-    let cases = [
-        ("chief = 2", "cluster.chief: there can be one chief, not 2; make the others workers"),
-        ("master = 3", "cluster.master: there can be one master, not 3; make the others workers"),
-        (
-            "chief = 1\nmaster = 1",
-            "cluster.master: `chief` and `master` are two names of one job; keep `chief`",
-        ),
-    ];
-    for (jobs, expected) in cases {
-        let text = format!("[cluster]\nworker = 1\n{jobs}");
-        let told = example(&text).unwrap_err().to_string();
-        assert!(told.ends_with(expected), "{told}");
-    }
-}
-
-#[test]
 fn an_evaluator_without_anything_to_measure_is_told_what_to_add() {
     let cases = [
         (
