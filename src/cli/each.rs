@@ -48,8 +48,8 @@ impl FailedRuns {
         self.0.iter().filter_map(Failure::of_one_run)
     }
 
-    /// Prints each error once, with the names of its runs. Returns the exit code of the first error;
-    /// if no run has failed, that of the `others`.
+    /// Prints each error once, with the names of its runs. Returns the exit code of the first
+    /// error; if no run has failed, that of the `others`.
     pub(super) fn tell_or(self, others: impl FnOnce() -> ExitCode) -> ExitCode {
         let codes: Vec<ExitCode> = Failure::together(self.0).iter().map(Failure::report).collect();
         codes.first().copied().unwrap_or_else(others)

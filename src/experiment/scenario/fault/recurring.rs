@@ -51,8 +51,8 @@ impl<'de> Visitor<'de> for EveryVisitor {
 /// A fault that comes again and again, to each of some tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Recurring {
-    /// The path of its `every` in the scenario, such as `fault[0].every`. It names the stream of its
-    /// draws.
+    /// The path of its `every` in the scenario, such as `fault[0].every`. It names the stream of
+    /// its draws.
     path: String,
     /// What happens, to each of the tasks.
     kinds: Vec<FaultKind>,
