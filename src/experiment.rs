@@ -33,7 +33,6 @@ mod observed;
 mod parallel;
 mod plan;
 mod replay;
-pub mod scenario;
 mod seeds;
 mod summary;
 mod trial;
@@ -45,6 +44,7 @@ use std::path::{Path, PathBuf};
 
 use crate::report::{Report, World};
 use crate::runtime::Result as TaskResult;
+use crate::scenario::{self, Change, Scenario, Sweep};
 use crate::training::Task;
 
 use aims::{aims, common_target};
@@ -57,7 +57,6 @@ pub use files::Files;
 pub(crate) use files::{EventLog, ReportFolder, timeline_file};
 pub(crate) use launch::Launcher;
 pub(crate) use parallel::simulate_all;
-use scenario::{Change, Scenario, Sweep};
 pub use seeds::over_seeds;
 pub(crate) use trial::folder_of;
 pub use trial::{Simulated, Trial};

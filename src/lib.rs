@@ -58,7 +58,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`experiment`], [`report`] | scenarios and their runs, in either world; results |
+//! | [`experiment`], [`scenario`], [`report`] | runs, in either world; what they are of; results |
 //! | [`simulation`] | virtual time, network and compute models, faults |
 //! | [`deployment`] | processes, their roles, sockets and signals |
 //! | [`live`] | what can be seen of a run while it goes on |
@@ -170,6 +170,7 @@ pub mod random;
 pub mod report;
 pub mod runtime;
 mod say;
+pub mod scenario;
 pub mod simulation;
 pub mod sync;
 pub mod tape;

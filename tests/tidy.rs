@@ -46,8 +46,23 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("live", &["training", "cluster", "process", "units"]),
     ("deployment", &["live", "tape", "training", "checkpoint", "runtime", BELOW]),
     (
+        "scenario",
+        &[
+            "simulation",
+            "training",
+            "checkpoint",
+            "data",
+            "models",
+            "import",
+            "report",
+            "runtime",
+            BELOW,
+        ],
+    ),
+    (
         "experiment",
         &[
+            "scenario",
             "simulation",
             "deployment",
             "live",

@@ -13,9 +13,9 @@ use super::failure::Failure;
 use super::stdout::{raw_stdout, stdout};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::deployment::{ExitCode, find_role, session_master, with_task};
-use crate::experiment::scenario::Scenario;
 use crate::experiment::{Experiment, ExperimentError};
 use crate::say::labelled;
+use crate::scenario::Scenario;
 
 /// Runs the command. If nothing gives this process a role, it is a training in one process.
 pub(super) fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {

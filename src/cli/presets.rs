@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use super::failure::Failure;
 use super::stdout::stdout;
 use crate::deployment::ExitCode;
-use crate::experiment::scenario::{NETWORKS, PROCESSORS};
 use crate::report::{Layout, TextTable};
+use crate::scenario::{NETWORKS, PROCESSORS};
 use crate::units::BytesPerSecond;
 
 /// Runs the command.

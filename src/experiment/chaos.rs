@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex};
 use serde::Serialize;
 
 use super::parallel::share;
-use super::scenario::written_faults;
 use super::{Experiment, ExperimentError, Trainer, Trial};
 use crate::deployment::Folder;
+use crate::scenario::written_faults;
 use crate::simulation::Fault;
 
 use arena::{Arena, InSimulation};

@@ -4,10 +4,10 @@ use std::mem;
 
 use super::calibration::{Machine, cores_here, place_together};
 use super::parallel::joined;
-use super::scenario::LEFT_OUT;
 use super::{Experiment, ExperimentError, Simulated, Trainer, Trial, critical_path};
 use crate::deployment::Tuning;
 use crate::report::{Comparison, Figure, PhaseComparison, Run, TimeCause, TimeSpent};
+use crate::scenario::LEFT_OUT;
 use crate::simulation::{ConnectionSpec, Hardware, MessageThread};
 use crate::training::Recording;
 

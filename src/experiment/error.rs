@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::calibration::LawsError;
-use super::scenario::ScenarioError;
 use crate::data::DataError;
 use crate::deployment::DeploymentError;
 use crate::report::NoSuchRun;
 use crate::runtime::{Code, Error};
+use crate::scenario::ScenarioError;
 use crate::tape::TapeError;
 use crate::units::Bytes;
 

@@ -1,11 +1,11 @@
 //! The memory that a run will need, estimated before it starts: what exceeds the limit is refused,
 //! and not ended by the system half-way.
 
-use super::scenario::Scenario;
 use super::{ExperimentError, Trial};
 use crate::kernels::Numerics;
 use crate::models::Extent;
 use crate::report::World;
+use crate::scenario::Scenario;
 use crate::tensor::memory_of_machine;
 use crate::units::Bytes;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::scenario::{Change, Scenario, ScenarioError, Sweep};
-use super::{Experiment, ExperimentError, Trial, common_target, scenario};
+use super::{Experiment, ExperimentError, Trial, common_target};
 use crate::report::Run;
 use crate::report::plan::{Plan, Point, Price, Question};
+use crate::scenario::{self, Change, Scenario, ScenarioError, Sweep};
 
 impl Experiment {
     /// Adds the sweeps of the experiment's `[plan]`. Where the command sweeps a key, the command's

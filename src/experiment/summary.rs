@@ -14,13 +14,13 @@ use std::time::Duration;
 use super::Trial;
 use super::critical_path::{self, Extent};
 use super::observed::Observed;
-use super::scenario::{Checkpoint, fault_name, written_fault};
 use crate::cluster::TaskName;
 use crate::report::{
     CriticalPath, End, EvaluationRow, Gradients, Pauses, Run, SkippedFaultText, Staleness,
     StepSeconds,
 };
 use crate::runtime::Traffic;
+use crate::scenario::{Checkpoint, fault_name, written_fault};
 use crate::simulation::SkippedFault;
 use crate::training::{Evaluation, FailedCheckpoint, Recording, Settings, StepStats};
 use crate::units::Time;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::observed::Observed;
-use super::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use super::{ExperimentError, Trainer, critical_path};
 use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
@@ -25,6 +24,7 @@ use crate::models::Model;
 use crate::optimizer::misfit;
 use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
+use crate::scenario::{Change, Checkpoint, RunSpec, Scenario};
 use crate::simulation::{self, Cluster, Outcome};
 use crate::sync::Mode;
 use crate::tensor::SimulationLimit;

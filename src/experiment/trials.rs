@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::scenario::{Scenario, ScenarioError};
 use super::trial::data::Shelf;
 use super::{Experiment, ExperimentError, Trial, memory};
 use crate::cluster::TaskName;
 use crate::report::World;
+use crate::scenario::{Scenario, ScenarioError};
 
 /// Checks that no launch of `trials`, each `repeats` times, would go on from the checkpoints of
 /// another: it would report steps that it has not taken.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{DashboardArgs, FormatArgs, MetricsArgs, ScenarioArgs, VariantArgs};
 use crate::cluster::{Flags, TaskName};
 use crate::deployment::RoleFlags;
-use crate::experiment::scenario::{Change, Scenario, Tasks};
+use crate::scenario::{Change, Scenario, Tasks};
 use crate::transport::Polling;
 use crate::units::{Bytes, Span};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use crate::experiment::scenario::Change;
+use crate::scenario::Change;
 
 /// The arguments of `graph`.
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::reading::variable;
-use crate::experiment::scenario::key_of;
+use crate::scenario::key_of;
 
 /// Words of other programs for a command of this one.
 const COMMANDS: [(&str, &str); 12] = [

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::failure::Failure;
 use super::super::init;
 use crate::experiment::Experiment;
-use crate::experiment::scenario::{Change, Sweep};
+use crate::scenario::{Change, Sweep};
 
 /// A scenario, and what is changed in it.
 #[derive(Debug, clap::Args)]

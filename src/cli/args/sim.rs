@@ -59,8 +59,8 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Command, Format, read};
-    use crate::experiment::scenario::Change;
     use crate::report::Layout;
+    use crate::scenario::Change;
 
     fn sim(args: &str) -> Result<SimArgs, clap::Error> {
         let words = ["trainyard", "sim"].into_iter().chain(args.split(' '));

@@ -8,10 +8,10 @@ use super::fit::Guess;
 use super::time_text;
 use crate::cluster::TaskName;
 use crate::deployment::cores;
-use crate::experiment::scenario::{
+use crate::kernels::KernelKind;
+use crate::scenario::{
     Calibration, EnvelopeCost, MeasuredCompute, MeasuredLanes, MeasuredNetwork, NoiseKind,
 };
-use crate::kernels::KernelKind;
 use crate::simulation::{Cluster, Hosts, Noise};
 use crate::transport::Polling;
 use crate::units::{BytesPerSecond, FlopsPerSecond, SecondsPerByte, Span};
@@ -204,11 +204,11 @@ pub(crate) fn place_together(cluster: &mut Cluster, cores: NonZeroU32) {
 pub(super) mod tests {
     use super::*;
     use crate::experiment::Experiment;
-    use crate::experiment::scenario;
+    use crate::scenario;
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    pub(in crate::experiment) fn machine() -> Machine {
+    pub(crate) fn machine() -> Machine {
         Machine {
             rate: 40e9,
             memory: 8e9,

@@ -36,7 +36,7 @@ struct Lap {
 /// waited for. Where workers wait for each other, the one whose kernels ended last has decided when
 /// a global step was made: its lap counts. Where they don't, all laps of each worker count. At the
 /// times `restored` the training went back to a checkpoint.
-pub(in crate::experiment) fn deployed(
+pub(crate) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,
     restored: &[Time],
     run: Extent,

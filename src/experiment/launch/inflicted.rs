@@ -1,12 +1,12 @@
 //! Which faults of a scenario a launcher inflicts on processes.
 
 use super::super::Trial;
-use super::super::scenario::written_fault;
 use crate::deployment::refusal;
+use crate::scenario::written_fault;
 use crate::simulation::{Fault, FaultKind, SkipReason, SkippedFault};
 
 /// Whether a launcher can inflict faults of this kind on the processes of `trial`.
-pub(in crate::experiment) fn can_inflict(trial: &Trial, kind: &FaultKind) -> bool {
+pub(crate) fn can_inflict(trial: &Trial, kind: &FaultKind) -> bool {
     refused(trial, kind).is_none()
 }
 

@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Trial;
 use crate::checkpoint::{Memory, Retention, Saver, Store, open_store};
 use crate::experiment::disk::Disk;
-use crate::experiment::scenario::Checkpoint;
 use crate::runtime::Error;
+use crate::scenario::Checkpoint;
 use crate::training::Checkpointing;
 
 /// The time limit for listing a disk's files where the training can begin without them.
@@ -79,17 +79,17 @@ impl Trial {
     }
 
     /// Whether it keeps checkpoints.
-    pub(in crate::experiment) fn has_checkpoints(&self) -> bool {
+    pub(crate) fn has_checkpoints(&self) -> bool {
         self.checkpointing.is_some() || self.checkpoint.is_some()
     }
 
     /// Whether the scenario's checkpoints hold whole steps.
-    pub(in crate::experiment) fn saves_whole_steps(&self) -> bool {
+    pub(crate) fn saves_whole_steps(&self) -> bool {
         self.checkpoint.as_ref().is_none_or(|checkpoint| !checkpoint.fuzzy)
     }
 
     /// Keeps its checkpoints, all of them, in `store`, if it has any.
-    pub(in crate::experiment) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
+    pub(crate) fn keep_all_checkpoints(&mut self, store: Arc<dyn Store>) {
         let Some(settings) = &self.checkpoint else { return };
         let settings = settings.in_store(store);
         let retention = Retention { max_to_keep: Some(0), ..settings.retention };
@@ -97,7 +97,7 @@ impl Trial {
     }
 
     /// Keeps its checkpoints, all of them, below `directory` when it is deployed, if it has any.
-    pub(in crate::experiment) fn keep_all_checkpoints_below(&mut self, directory: &Path) {
+    pub(crate) fn keep_all_checkpoints_below(&mut self, directory: &Path) {
         if let Some(checkpoint) = &mut self.checkpoint {
             checkpoint.directory = Some(directory.display().to_string());
             checkpoint.keep = 0;

@@ -6,16 +6,16 @@ mod cautions;
 use std::sync::{Arc, Mutex};
 
 use crate::data::{DataError, Dataset, Source};
-use crate::experiment::scenario::Scenario;
 use crate::experiment::{ExperimentError, Trial};
 use crate::kernels::Numerics;
 use crate::models::{Embedding, Model};
 use crate::runtime::Error;
+use crate::scenario::Scenario;
 use crate::training::data_error;
 
 /// The key of a run's data: runs with equal keys have the same data.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::experiment) struct DataKey {
+pub(crate) struct DataKey {
     form: Form,
     /// None if the data are the same with any seed.
     seed: Option<u64>,
@@ -74,7 +74,7 @@ impl DataKey {
 
 /// Data that are loaded when a trial begins.
 #[derive(Clone)]
-pub(in crate::experiment) struct LateData {
+pub(crate) struct LateData {
     /// The same data with another seed: as many samples of the same size.
     pub(super) like: Arc<Dataset>,
     key: DataKey,
@@ -93,7 +93,7 @@ impl LateData {
 
 impl Trial {
     /// Whether its data are as many and as large as those of `other`, or neither has any.
-    pub(in crate::experiment) fn has_data_like(&self, other: &Self) -> bool {
+    pub(crate) fn has_data_like(&self, other: &Self) -> bool {
         match (&self.data_key, &other.data_key) {
             (Some(key), Some(other)) => key.is_like(other),
             (None, None) => true,
@@ -106,7 +106,7 @@ impl Trial {
     ///
     /// # Errors
     /// If they can't be loaded.
-    pub(in crate::experiment) fn find_data(
+    pub(crate) fn find_data(
         &mut self,
         before: &[Self],
         shelf: &Arc<Shelf>,
@@ -148,7 +148,7 @@ impl Trial {
 /// The data that were loaded last. Trials that need the same begin one after the other, unless
 /// another swept key varies more slowly than the seed: their data are then loaded again.
 #[derive(Default)]
-pub(in crate::experiment) struct Shelf(Mutex<Option<(DataKey, Arc<Dataset>)>>);
+pub(crate) struct Shelf(Mutex<Option<(DataKey, Arc<Dataset>)>>);
 
 impl Shelf {
     fn load(&self, key: &DataKey) -> Result<Arc<Dataset>, DataError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use trainyard::cluster::TaskName;
-use trainyard::experiment::scenario::load;
+use trainyard::scenario::load;
 use trainyard::simulation::Law;
 use trainyard::transport::Authority;
 

@@ -8,7 +8,7 @@ use crate::kernels::Numerics;
 
 impl Trial {
     /// What its author may not expect of its data; nothing where nothing is learnt.
-    pub(in crate::experiment) fn cautions_of_data(&self) -> Vec<String> {
+    pub(crate) fn cautions_of_data(&self) -> Vec<String> {
         let (Some(data), Some(key)) = (&self.dataset, &self.data_key) else { return Vec::new() };
         let source = match &key.form {
             Form::Rows(source) | Form::Sparse { source, .. } => source,

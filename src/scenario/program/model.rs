@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::{LARGEST, ProgramFile};
-use crate::experiment::scenario::mistakes::Mistakes;
 use crate::models::{Embedding, Lookups, Model, Null, Published};
+use crate::scenario::mistakes::Mistakes;
 
 /// The number of variables that the model `null` reads and updates, as in TensorFlow's null step.
 const NULL_VARIABLES: usize = 16;

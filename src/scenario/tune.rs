@@ -48,7 +48,7 @@ impl Scenario {
     ///
     /// # Errors
     /// If there is no such key, or it is another one in another scenario; the text says what to do.
-    pub(in crate::experiment) fn tuned_key<'a>(
+    pub(crate) fn tuned_key<'a>(
         scenarios: impl IntoIterator<Item = &'a Self>,
     ) -> Result<&'static str, String> {
         let keys = scenarios.into_iter().map(|scenario| {

@@ -222,7 +222,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::experiment::scenario::{Scenario, ScenarioError, parse};
+    use crate::scenario::{Scenario, ScenarioError, parse};
 
     fn read(text: &str) -> Result<Scenario, ScenarioError> {
         parse(text, "test.toml")

@@ -15,7 +15,7 @@ use super::file::{ScenarioFile, build};
 use super::key_path::KeyPath;
 use super::{RunSpec, Scenario};
 use own::own_scenario;
-pub(in crate::experiment) use simulated::LEFT_OUT;
+pub(crate) use simulated::LEFT_OUT;
 
 /// A change of one key of a scenario: its new value, written `path=value`, or its removal.
 ///
@@ -115,7 +115,7 @@ impl Change {
 
     /// Checks that the change, one of a sweep, reaches `run`: a run's own value would replace it,
     /// and the run would be labelled with both.
-    pub(in crate::experiment) fn check_reaches(&self, run: &RunSpec) -> Result<(), ChangeError> {
+    pub(crate) fn check_reaches(&self, run: &RunSpec) -> Result<(), ChangeError> {
         match run.own_keys.iter().find(|own| own.overlaps(&self.path)) {
             None => Ok(()),
             Some(own) => Err(ChangeError::OfRunItself {
@@ -128,11 +128,7 @@ impl Change {
 
     /// The warning for a change of all runs that has no effect on `run` (number `index`), because
     /// the run sets that key itself.
-    pub(in crate::experiment) fn overruled_by(
-        &self,
-        run: &RunSpec,
-        index: usize,
-    ) -> Option<String> {
+    pub(crate) fn overruled_by(&self, run: &RunSpec, index: usize) -> Option<String> {
         let is_around = |own: &&KeyPath| self.path.segments().starts_with(own.segments());
         let own = run.own_keys.iter().find(is_around)?;
         let flag = if self.removes() { "--unset" } else { "--set" };

@@ -4,11 +4,11 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::Change;
-use crate::experiment::scenario::Scenario;
-use crate::experiment::scenario::error::{ChangeError, ScenarioError};
-use crate::experiment::scenario::file::{ScenarioFile, build};
-use crate::experiment::scenario::key_path::KeyPath;
-use crate::experiment::scenario::tables::{merge, paths_of, with_paths_spelt_out};
+use crate::scenario::Scenario;
+use crate::scenario::error::{ChangeError, ScenarioError};
+use crate::scenario::file::{ScenarioFile, build};
+use crate::scenario::key_path::KeyPath;
+use crate::scenario::tables::{merge, paths_of, with_paths_spelt_out};
 
 /// The keys that all runs have in common.
 const OF_ALL_RUNS: [&str; 3] = ["name", "seed", "run"];

@@ -18,9 +18,9 @@ use crate::faults::FaultDetails;
 use crate::simulation::{Damage, Fault, FaultKind, Faults, Trigger};
 use crate::units::Time;
 
-pub(in crate::experiment) use self::forms::name_of;
+pub(crate) use self::forms::name_of;
 pub(super) use self::typed::FaultFile;
-pub(in crate::experiment) use self::written::{written, written_alone};
+pub(crate) use self::written::{written, written_alone};
 
 /// The kinds of damage to a checkpoint, by their names in a scenario.
 const DAMAGE: [(&str, Damage); 2] = [("cut", Damage::Cut), ("changed", Damage::Changed)];
@@ -45,7 +45,7 @@ pub struct ScenarioFaults {
 
 impl ScenarioFaults {
     /// The faults of a run with `seed`.
-    pub(in crate::experiment) fn of_seed(&self, seed: u64) -> Faults {
+    pub(crate) fn of_seed(&self, seed: u64) -> Faults {
         let mut faults = self.once.clone();
         faults.list.extend(self.again.iter().flat_map(|recurring| recurring.draw(seed)));
         faults

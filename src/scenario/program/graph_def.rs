@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::ProgramFile;
-use crate::experiment::scenario::mistakes::Mistakes;
 use crate::graph::{Graph, Op, Output};
 use crate::import::{Imported, training_graph, unchanged_variables};
 use crate::models::{Extent, GraphFile};
+use crate::scenario::mistakes::Mistakes;
 use crate::tensor::DType;
 use crate::user_file;
 

@@ -177,7 +177,7 @@ proptest! {
         drop(example(&text));
         drop(example(&broken));
         drop(text.parse::<Change>());
-        let shipped = include_str!("../../../../sims/sync_vs_async.toml");
+        let shipped = include_str!("../../../sims/sync_vs_async.toml");
         let (before, after) = shipped.split_at(cut.min(shipped.len()));
         drop(example(&format!("{before}{broken}{after}")));
     }

@@ -9,7 +9,7 @@ use crate::simulation::{Fault, Trigger};
 use crate::units::Time;
 
 /// `faults` as a value of the key `fault`: parsed, it gives the same faults.
-pub(in crate::experiment) fn written(faults: &[Fault]) -> String {
+pub(crate) fn written(faults: &[Fault]) -> String {
     let is_timed = |fault: &Fault| fault.at.time().is_some();
     assert!(faults.iter().all(is_timed), "a scenario has times only: {faults:?}");
     let faults: Vec<String> = faults.iter().map(written_alone).collect();
@@ -17,7 +17,7 @@ pub(in crate::experiment) fn written(faults: &[Fault]) -> String {
 }
 
 /// `fault` as one of a scenario; of a fault that begins at no given time, what it begins with.
-pub(in crate::experiment) fn written_alone(fault: &Fault) -> String {
+pub(crate) fn written_alone(fault: &Fault) -> String {
     let at = match fault.at {
         Trigger::Time(at) | Trigger::Drawn(at) => exact(at.since(Time::ZERO)),
         Trigger::Delivery(number) => format!("\"delivery {number}\""),

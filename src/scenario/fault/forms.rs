@@ -87,7 +87,7 @@ pub(super) fn form_of(kind: &FaultKind) -> &'static Form {
 }
 
 /// The name of `kind`: its key in a scenario.
-pub(in crate::experiment) fn name_of(kind: &FaultKind) -> &'static str {
+pub(crate) fn name_of(kind: &FaultKind) -> &'static str {
     form_of(kind).key
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::model::MOST_PARTS;
 use super::{LARGEST, ProgramFile};
-use crate::experiment::scenario::mistakes::Mistakes;
 use crate::models::{Layer, Model};
+use crate::scenario::mistakes::Mistakes;
 use crate::units::FlopsPerSecond;
 use crate::user_file;
 

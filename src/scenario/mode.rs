@@ -13,7 +13,7 @@ use crate::sync::Mode;
 
 /// `"async"`, `"sync"`, `"staleness_aware"`, or a table of one mode with its parameters, such as
 /// `{ sync = { backups = 1 } }`.
-pub(in crate::experiment::scenario) struct ModeFile(pub(in crate::experiment::scenario) Mode);
+pub(in crate::scenario) struct ModeFile(pub(in crate::scenario) Mode);
 
 /// A mode's name, which is a key.
 struct Name(String);

@@ -29,7 +29,7 @@
 //! unset = ["program.optimizer"]
 //! set = { program.optimizer = { rule = "adam" }, stop.steps = 500 }
 //! # "#;
-//! # let scenario = trainyard::experiment::scenario::parse(text, "example.toml").unwrap();
+//! # let scenario = trainyard::scenario::parse(text, "example.toml").unwrap();
 //! # let of = |run: usize| &scenario.of(&scenario.runs[run]).settings;
 //! # assert_eq!((of(0).batch, of(1).batch, of(2).stop.steps), (32, 128, Some(500)));
 //! ```
@@ -95,13 +95,13 @@ use crate::user_file;
 pub use calibration::{
     Calibration, EnvelopeCost, MeasuredCompute, MeasuredLanes, MeasuredNetwork, NoiseKind,
 };
-pub(super) use change::LEFT_OUT;
+pub(crate) use change::LEFT_OUT;
 pub use change::{Change, Sweep};
 pub use checkpoint::Checkpoint;
 pub use compression::Compression;
 pub use error::{ChangeError, Mistake, ScenarioError};
 pub use fault::ScenarioFaults;
-pub(super) use fault::{
+pub(crate) use fault::{
     name_of as fault_name, written as written_faults, written_alone as written_fault,
 };
 pub use plan::PlanSpec;
@@ -177,7 +177,7 @@ impl Scenario {
     }
 
     /// Changes the seed, also in the runs' own scenarios.
-    pub(super) fn reseed(&mut self, seed: u64) {
+    pub(crate) fn reseed(&mut self, seed: u64) {
         self.seed = seed;
         for own in self.runs.iter_mut().filter_map(|run| run.own.as_deref_mut()) {
             own.seed = seed;
@@ -232,7 +232,7 @@ pub fn expand(
 ///
 /// # Errors
 /// If it is no TOML, or a change does not fit it.
-pub(super) fn keys(
+pub(crate) fn keys(
     text: &str,
     origin: &str,
     changes: &[Change],
@@ -245,7 +245,7 @@ pub(super) fn keys(
 ///
 /// # Errors
 /// If it is no TOML, or a change does not fit it.
-pub(super) fn text(text: &str, origin: &str, changes: &[Change]) -> Result<String, ScenarioError> {
+pub(crate) fn text(text: &str, origin: &str, changes: &[Change]) -> Result<String, ScenarioError> {
     Ok(change::keys(text, origin, changes)?.to_string())
 }
 

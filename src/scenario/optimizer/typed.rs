@@ -12,14 +12,14 @@ use crate::optimizer::{GradientDescentRule, rule_named, rule_names};
 
 /// `{ rule = "adam", learning_rate = 0.001, beta1 = 0.8 }`, or `"adam"` for its defaults.
 #[derive(Default)]
-pub(in crate::experiment::scenario) struct OptimizerFile {
-    pub(in crate::experiment::scenario) rule: RuleFile,
-    pub(in crate::experiment::scenario) learning_rate: Option<LearningRateFile>,
-    pub(in crate::experiment::scenario) clip_value: Option<f32>,
-    pub(in crate::experiment::scenario) clip_norm: Option<f32>,
-    pub(in crate::experiment::scenario) clip_global_norm: Option<f32>,
+pub(in crate::scenario) struct OptimizerFile {
+    pub(in crate::scenario) rule: RuleFile,
+    pub(in crate::scenario) learning_rate: Option<LearningRateFile>,
+    pub(in crate::scenario) clip_value: Option<f32>,
+    pub(in crate::scenario) clip_norm: Option<f32>,
+    pub(in crate::scenario) clip_global_norm: Option<f32>,
     /// All other keys; the rule decides which of them it has.
-    pub(in crate::experiment::scenario) parameters: BTreeMap<String, ParameterValue>,
+    pub(in crate::scenario) parameters: BTreeMap<String, ParameterValue>,
 }
 
 impl<'de> Deserialize<'de> for OptimizerFile {
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for OptimizerVisitor {
 }
 
 /// The rule of a name, with its defaults.
-pub(in crate::experiment::scenario) struct RuleFile(pub(in crate::experiment::scenario) UpdateRule);
+pub(in crate::scenario) struct RuleFile(pub(in crate::scenario) UpdateRule);
 
 impl Default for RuleFile {
     fn default() -> Self {
@@ -116,19 +116,19 @@ impl<'de> Deserialize<'de> for ParameterFile {
 }
 
 /// The learning rate: `0.1`, or a table for one that changes.
-pub(in crate::experiment::scenario) enum LearningRateFile {
+pub(in crate::scenario) enum LearningRateFile {
     Constant(f32),
     Schedule(Box<ScheduleFile>),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::experiment::scenario) struct ScheduleFile {
-    pub(in crate::experiment::scenario) schedule: ScheduleName,
-    pub(in crate::experiment::scenario) warmup_steps: Option<u64>,
-    pub(in crate::experiment::scenario) decay_steps: Option<u64>,
-    pub(in crate::experiment::scenario) boundaries: Option<Vec<u64>>,
-    pub(in crate::experiment::scenario) values: Option<Vec<f32>>,
+pub(in crate::scenario) struct ScheduleFile {
+    pub(in crate::scenario) schedule: ScheduleName,
+    pub(in crate::scenario) warmup_steps: Option<u64>,
+    pub(in crate::scenario) decay_steps: Option<u64>,
+    pub(in crate::scenario) boundaries: Option<Vec<u64>>,
+    pub(in crate::scenario) values: Option<Vec<f32>>,
     initial: Option<f32>,
     decay_rate: Option<f32>,
     staircase: Option<bool>,
@@ -140,7 +140,7 @@ pub(in crate::experiment::scenario) struct ScheduleFile {
 
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::experiment::scenario) enum ScheduleName {
+pub(in crate::scenario) enum ScheduleName {
     Constant,
     Exponential,
     NaturalExp,
@@ -152,7 +152,7 @@ pub(in crate::experiment::scenario) enum ScheduleName {
 
 impl ScheduleFile {
     /// The numbers and flags that are given for the schedule, by their keys.
-    pub(in crate::experiment::scenario) fn parameters(&self) -> BTreeMap<String, ParameterValue> {
+    pub(in crate::scenario) fn parameters(&self) -> BTreeMap<String, ParameterValue> {
         let number = |value: Option<f32>| value.map(ParameterValue::Number);
         let flag = |value: Option<bool>| value.map(ParameterValue::Flag);
         let all = [

@@ -7,7 +7,7 @@ use super::*;
 
 /// The cells of each row of the table of models.
 fn rows() -> Vec<Vec<&'static str>> {
-    let guide = include_str!("../../../../docs/scenarios.md");
+    let guide = include_str!("../../../docs/scenarios.md");
     let (_, section) = guide.split_once("\n## Models\n").expect("there is such a section");
     let section = section.split("\n## ").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));

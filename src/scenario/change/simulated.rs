@@ -6,7 +6,7 @@ use super::{Change, Sweep};
 /// prediction of a launch leaves them out, and names them. Of the other keys that no deployment
 /// reads it has the machine's own values, but for `compute.stop_cost`: that stands for the rest of
 /// a kernel that is stopped, which a deployment has, too.
-pub(in crate::experiment) const LEFT_OUT: [&str; 10] = [
+pub(crate) const LEFT_OUT: [&str; 10] = [
     "compute.straggler",
     "compute.step_time",
     "compute.slow",
@@ -22,7 +22,7 @@ pub(in crate::experiment) const LEFT_OUT: [&str; 10] = [
 impl Change {
     /// The key that it sets, if no deployment reads that. One that inflicts faults reads how fast
     /// the network is.
-    pub(in crate::experiment) fn key_of_simulations(&self, has_faults: bool) -> Option<String> {
+    pub(crate) fn key_of_simulations(&self, has_faults: bool) -> Option<String> {
         self.is_of_simulations(has_faults).then(|| self.path.to_string())
     }
 
@@ -49,7 +49,7 @@ impl Change {
 
 impl Sweep {
     /// The key that it gives values to, if no deployment reads that.
-    pub(in crate::experiment) fn key_of_simulations(&self, has_faults: bool) -> Option<String> {
+    pub(crate) fn key_of_simulations(&self, has_faults: bool) -> Option<String> {
         self.0.first()?.key_of_simulations(has_faults)
     }
 }
