@@ -182,11 +182,10 @@ impl CriticalPath {
         is_more.then(|| format!(" ({:.0} % with all cards and links)", 50.0 * share))
     }
 
-    /// The path from the first training step to the last gradient that is applied.
+    /// The path without the time of `causes`.
     #[must_use]
-    pub fn of_steps(mut self) -> Self {
-        self.causes.remove(&TimeCause::Start);
-        self.causes.remove(&TimeCause::LateSteps);
+    pub fn without(mut self, causes: &[TimeCause]) -> Self {
+        self.causes.retain(|cause, _| !causes.contains(cause));
         self
     }
 

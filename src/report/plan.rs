@@ -15,7 +15,7 @@ use std::io::{self, BufWriter, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, Swept};
+use super::{Run, Swept, TimeCause};
 pub use answers::{Answer, Asked};
 pub use candidate::Candidate;
 pub use knee::Knee;
@@ -105,6 +105,20 @@ pub struct Limit {
     pub share: f64,
 }
 
+/// What takes most of the time with most seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct UsualLimit {
+    /// The cause, in words.
+    pub who: String,
+    /// Its mean share of the time, over the seeds that it limits.
+    pub share: f64,
+    /// The number of seeds that it limits.
+    pub seeds: u64,
+    /// The number of all seeds.
+    pub of: u64,
+}
+
 /// Plans that are no parts of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -186,12 +200,15 @@ impl Point {
     }
 }
 
-/// The limit of `run`, without its start: a training of many samples spends next to nothing of its
-/// time on that, however much of the run it was.
+/// The limit of the time that is planned. The last steps of late workers come after it, and a
+/// training of many samples spends next to nothing of it on the start, however much of the run that
+/// was.
 fn limit(run: &Run, question: &Question) -> Option<Limit> {
-    let path = run.critical_path.clone()?;
-    let path = if question.samples.is_some() { path.of_steps() } else { path };
-    let bottleneck = path.bottleneck()?;
+    let left_out: &[TimeCause] = match question.samples {
+        Some(_) => &[TimeCause::Start, TimeCause::LateSteps],
+        None => &[TimeCause::LateSteps],
+    };
+    let bottleneck = run.critical_path.clone()?.without(left_out).bottleneck()?;
     Some(Limit { who: bottleneck.cause.name().to_owned(), share: bottleneck.share })
 }
 

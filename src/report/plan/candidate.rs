@@ -1,8 +1,10 @@
 //! Candidates: the points that differ in nothing but the seed, and which of them no other beats.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::{Limit, Plan, Point};
+use super::{Plan, Point, UsualLimit};
 use crate::report::estimate::{Estimate, is_surely_positive};
 use crate::report::swept::{Swept, swept_name};
 
@@ -33,8 +35,8 @@ pub struct Candidate {
     pub seconds: Option<Estimate>,
     /// What it costs.
     pub price: Option<Estimate>,
-    /// What limits it, with the first seed.
-    pub limit: Option<Limit>,
+    /// What limits it with most seeds.
+    pub limit: Option<UsualLimit>,
     /// Whether no other is faster and as cheap, or cheaper and as fast (Pareto), or the seeds don't
     /// show it of any other. None without prices.
     pub is_on_front: Option<bool>,
@@ -80,6 +82,22 @@ impl Plan {
     }
 }
 
+impl UsualLimit {
+    /// Of as many seeds, the limit with the greater share. None where no step was taken.
+    fn of(points: &[&Point]) -> Option<Self> {
+        let mut shares: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for limit in points.iter().filter_map(|point| point.limit.as_ref()) {
+            shares.entry(&limit.who).or_default().push(limit.share);
+        }
+        let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
+        let limits = shares.into_iter().map(|(who, shares)| (shares.len(), mean(&shares), who));
+        let (seeds, share, who) =
+            limits.max_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.total_cmp(&b.1)))?;
+        let (seeds, of) = (seeds as u64, points.len() as u64);
+        Some(Self { who: who.to_owned(), share, seeds, of })
+    }
+}
+
 impl Candidate {
     fn of(points: Vec<&Point>) -> Self {
         let first = points[0];
@@ -95,7 +113,7 @@ impl Candidate {
             finished: points.iter().filter(|point| point.seconds.is_some()).count() as u64,
             seconds: of_all(|point| point.seconds),
             price: of_all(|point| point.price),
-            limit: first.limit.clone(),
+            limit: UsualLimit::of(&points),
             is_on_front: None,
             points: points.into_iter().cloned().collect(),
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::candidate::pairs;
 use super::text::value;
-use super::{Candidate, Limit, Plan};
+use super::{Candidate, Plan, UsualLimit};
 use crate::report::Swept;
 use crate::units::{Bytes, BytesPerSecond, FlopsPerSecond, Span};
 
@@ -26,8 +26,11 @@ pub struct Knee {
     pub value: serde_json::Value,
     /// The value with the least time.
     pub best: serde_json::Value,
-    /// The lesser values than the knee that the seeds can't tell apart from the best.
+    /// The other values that the seeds can't tell apart from the best, in their order.
     pub as_good: Vec<serde_json::Value>,
+    /// The greater values than the knee with which not all seeds finished, in their order: whether
+    /// they win more is not known.
+    pub unfinished: Vec<serde_json::Value>,
     /// How many times as fast the best is.
     pub times: f64,
     /// How many times as fast the knee is as the next lesser value; none if no lesser one has a
@@ -36,7 +39,7 @@ pub struct Knee {
     /// Whether no greater value was tried, so that more may win more.
     pub is_last: bool,
     /// What limits the run at the knee.
-    pub limit: Option<Limit>,
+    pub limit: Option<UsualLimit>,
 }
 
 impl Plan {
@@ -71,32 +74,35 @@ fn knees_of(run: &str, candidates: &[Candidate]) -> Vec<Knee> {
     let of_key = |key: &String| {
         let others = without(&fastest.settings, key);
         let swept = own().filter(|one| without(&one.settings, key) == others);
-        let sizes: Vec<f64> =
-            swept.map(|one| quantity(&one.settings[key])).collect::<Option<_>>()?;
-        let most = sizes.into_iter().max_by(f64::total_cmp)?;
-        let mut curve: Vec<(f64, &Candidate)> =
-            timed().filter(|(_, one)| without(&one.settings, key) == others).collect();
+        let sized = swept.map(|one| Some((quantity(&one.settings[key])?, one)));
+        let mut all: Vec<(f64, &Candidate)> = sized.collect::<Option<_>>()?;
+        all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (most, _) = *all.last()?;
+        let timed = all.iter().filter_map(|(size, one)| Some((one.seconds?.mean, *size, *one)));
+        let curve: Vec<(f64, f64, &Candidate)> = timed.collect();
         if curve.len() < 2 {
             return None;
         }
-        let size = |one: &Candidate| quantity(&one.settings[key]).unwrap_or(most);
-        curve.sort_by(|(_, a), (_, b)| size(a).total_cmp(&size(b)));
-        let (least, best) = curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let at = curve.iter().position(|(seconds, _)| *seconds <= least * (1.0 + LITTLE))?;
-        let (seconds, knee) = curve[at];
+        let (least, _, best) = *curve.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let at = curve.iter().position(|(seconds, ..)| *seconds <= least * (1.0 + LITTLE))?;
+        let (seconds, size, knee) = curve[at];
         let pairs = pairs(curve.len());
-        let is_as_good = |one: &Candidate| best.may_equal(one, |point| point.seconds, pairs);
-        let below = curve[..at].iter().filter(|(_, one)| is_as_good(one));
+        let is_as_good = |one: &Candidate| {
+            one.settings != best.settings && best.may_equal(one, |point| point.seconds, pairs)
+        };
+        let as_good = curve.iter().filter(|(.., one)| is_as_good(one));
+        let unfinished = all.iter().filter(|(own, one)| *own > size && one.seconds.is_none());
         Some(Knee {
             run: run.to_owned(),
             key: key.clone(),
             others,
             value: knee.settings[key].clone(),
             best: best.settings[key].clone(),
-            as_good: below.map(|(_, one)| one.settings[key].clone()).collect(),
+            as_good: as_good.map(|(.., one)| one.settings[key].clone()).collect(),
+            unfinished: unfinished.map(|(_, one)| one.settings[key].clone()).collect(),
             times: seconds / least,
             gain: at.checked_sub(1).map(|before| curve[before].0 / seconds),
-            is_last: size(knee) == most,
+            is_last: size == most,
             limit: knee.limit.clone(),
         })
     };
@@ -141,6 +147,9 @@ impl Knee {
                     gain.unwrap_or_default()
                 )
             }
+            (false, true) if self.more_may_win() => {
+                format!("beyond {knee} nothing is shown to be won")
+            }
             (false, true) => format!("beyond {knee} nothing is won"),
             (false, false) => {
                 format!(
@@ -148,11 +157,24 @@ impl Knee {
                 )
             }
         };
-        let as_good = match self.as_good.iter().map(value).collect::<Vec<_>>().join(", ") {
-            none if none.is_empty() => none,
-            some => format!("; the seeds can't tell {best} apart from {some}"),
+        let values = |all: &[serde_json::Value]| {
+            Some(all.iter().map(value).collect::<Vec<_>>().join(", ")).filter(|it| !it.is_empty())
         };
-        let limit = self.limit.as_ref().map(|limit| format!("; there, {}", limit.render()));
-        format!("{run}, {key}{with}: {won}{as_good}{}", limit.unwrap_or_default())
+        let notes = [
+            values(&self.as_good)
+                .map(|some| format!("; the seeds can't tell {best} apart from {some}")),
+            values(&self.unfinished)
+                .map(|some| format!("; with {some} not all trainings finished")),
+            self.limit.as_ref().map(|limit| format!("; there, {}", limit.render())),
+        ];
+        let notes: String = notes.into_iter().flatten().collect();
+        format!("{run}, {key}{with}: {won}{notes}")
+    }
+
+    /// Whether a greater value than the best may be faster.
+    fn more_may_win(&self) -> bool {
+        let size = |value: &serde_json::Value| quantity(value).unwrap_or(0.0);
+        let is_more = |value: &serde_json::Value| size(value) > size(&self.best);
+        !self.unfinished.is_empty() || self.as_good.iter().any(is_more)
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::knee::knees;
+use super::text::front_legend;
 use super::{Candidate, Plan};
 use crate::report::html::{document, grid, list, origin};
 use crate::report::plot::{Line, Plot, Point};
@@ -27,8 +28,8 @@ impl Plan {
             append!(body, "<div class=\"plots\">\n{plots}</div>\n");
         }
         let note = match self.question.currency {
-            Some(_) => "<p>* no other is both faster and cheaper.</p>\n",
-            None => "",
+            Some(_) => format!("<p>{}.</p>\n", front_legend(&candidates)),
+            None => String::new(),
         };
         let table = grid("the candidates", &self.rows(&candidates));
         append!(body, "<h2>All candidates</h2>\n{table}{note}");

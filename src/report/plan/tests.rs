@@ -170,12 +170,29 @@ fn a_plan_of_several_runs_by_samples_says_what_it_does_not_compare() {
 }
 
 #[test]
-fn a_knee_names_the_lesser_values_that_seeds_cant_tell_from_the_best() {
+fn a_knee_names_the_other_values_that_seeds_cant_tell_from_the_best() {
     let plan = of_seeds(&[(1, [9.0, 9.1, 9.2]), (2, [1.0, 1.5, 1.3]), (4, [1.0, 1.2, 1.1])]);
     let knee = &plan.knees(&plan.candidates())[0];
     assert_eq!((&knee.value, &knee.as_good[..]), (&json!(4), &[json!(2)][..]));
     let says = "more may win more, so try larger values; the seeds can't tell 4 apart from 2";
     assert!(knee.render().contains(says), "{}", knee.render());
+    let plan = of_seeds(&[(1, [9.0, 9.1, 9.2]), (2, [1.0, 1.2, 1.1]), (4, [1.0, 1.5, 1.3])]);
+    let says = "sync, cluster.ps: beyond 2 nothing is shown to be won; the seeds can't tell 2 \
+                apart from 4";
+    assert_eq!(plan.knees(&plan.candidates())[0].render(), says);
+}
+
+#[test]
+fn what_limits_a_candidate_is_what_limits_most_of_its_seeds_and_says_how_many() {
+    let mut plan = of_seeds(&[(1, [1.0, 1.0, 1.0]), (2, [2.0, 2.0, 2.0])]);
+    for (point, (who, share)) in
+        plan.points.iter_mut().zip([("late", 0.9), ("kernels", 0.5), ("kernels", 0.7)])
+    {
+        point.limit = Some(Limit { who: who.to_owned(), share });
+    }
+    let limits = plan.candidates().into_iter().map(|candidate| candidate.limit);
+    let limits: Vec<String> = limits.flatten().map(|limit| limit.render()).collect();
+    assert_eq!(limits, ["limited by kernels, 60 % of the time (2 of 3 seeds)"]);
 }
 
 #[test]
@@ -201,7 +218,9 @@ fn a_knee_is_the_same_in_whatever_order_values_are_tried_and_knows_those_that_fa
     let knee = |plan: &Plan| plan.knees(&plan.candidates())[0].render();
     assert!(knee(&plan).starts_with("sync, cluster.ps: 16, the largest tried, is the fastest"));
     plan.points[0].seconds = None;
-    assert_eq!(knee(&plan), "sync, cluster.ps: beyond 4 nothing is won");
+    let says = "sync, cluster.ps: beyond 4 nothing is shown to be won; with 16 not all trainings \
+                finished";
+    assert_eq!(knee(&plan), says);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A plan as text: its table and its answers, and how times and prices are written.
 
-use super::{Candidate, Limit, Plan};
+use super::{Candidate, Plan, UsualLimit};
 use crate::report::estimate::Estimate;
 use crate::report::table::decimals_of;
 use crate::report::{Layout, TextTable};
@@ -63,10 +63,32 @@ fn scaled(estimate: Estimate, size: f64, unit: &str) -> String {
     format!("{} {unit}", amount.render(decimals(amount.mean)))
 }
 
-impl Limit {
-    /// `limited by the parameter servers' network cards, 54 % of the time`
+/// What the mark of the candidates on the front says.
+pub(super) fn front_legend(candidates: &[Candidate]) -> &'static str {
+    match candidates.iter().any(|candidate| candidate.seeds > 1) {
+        true => "* the seeds show of no other that it is both faster and cheaper",
+        false => "* no other is both faster and cheaper",
+    }
+}
+
+impl UsualLimit {
+    /// `the parameter servers' network cards, 54 % (3 of 4 seeds)`
+    pub(super) fn in_words(&self) -> String {
+        format!("{}, {:.0} %{}", self.who, 100.0 * self.share, self.seeds_in_words())
+    }
+
+    /// `limited by the parameter servers' network cards, 54 % of the time (3 of 4 seeds)`
     pub(super) fn render(&self) -> String {
-        format!("limited by {}, {:.0} % of the time", self.who, 100.0 * self.share)
+        let Self { who, share, .. } = self;
+        format!("limited by {who}, {:.0} % of the time{}", 100.0 * share, self.seeds_in_words())
+    }
+
+    /// With how many seeds, unless with all.
+    fn seeds_in_words(&self) -> String {
+        match self.seeds == self.of {
+            true => String::new(),
+            false => format!(" ({} of {} seeds)", self.seeds, self.of),
+        }
     }
 }
 
@@ -104,7 +126,7 @@ impl Plan {
         let mut text = format!("{}\n", layout.title(&self.title()));
         text += &TextTable::new(rows).words([last]).render(layout);
         if self.question.currency.is_some() {
-            text += &layout.lines(&["* no other is both faster and cheaper".to_owned()]);
+            text += &layout.lines(&[front_legend(&candidates).to_owned()]);
         }
         let answers = self.answers(&candidates);
         let answers: Vec<String> =
@@ -158,10 +180,7 @@ impl Plan {
         let header = header.chain(["limited by"]).map(str::to_owned).collect();
         let row = |candidate: &Candidate| {
             let mark = if candidate.is_on_front == Some(true) { " *" } else { "" };
-            let limit = candidate
-                .limit
-                .as_ref()
-                .map(|limit| format!("{}, {:.0} %", limit.who, 100.0 * limit.share));
+            let limit = candidate.limit.as_ref().map(UsualLimit::in_words);
             let name = format!("{}{mark}", candidate.name);
             let mut cells = vec![name, candidate.time_in_words(unit)];
             cells.extend(currency.map(|currency| candidate.price_in_words(currency)));

@@ -1,6 +1,7 @@
 //! What limits a run whose kernels straggle.
 
 use super::*;
+use crate::report::plan::{Limit, Point, Question};
 
 #[test]
 fn cards_that_are_full_together_are_told_to_be_made_faster_together() {
@@ -21,12 +22,18 @@ fn cards_that_are_full_together_are_told_to_be_made_faster_together() {
 }
 
 #[test]
-fn a_plan_of_a_whole_training_leaves_out_the_start_and_the_last_steps_of_late_workers() {
-    let causes = [(TimeCause::Start, 5.0), (TimeCause::LateSteps, 4.0), (TimeCause::Compute, 1.0)];
+fn a_plan_leaves_out_the_last_steps_of_late_workers_and_the_start_of_a_training_by_samples() {
+    let causes = [(TimeCause::LateSteps, 8.0), (TimeCause::Start, 5.0), (TimeCause::Compute, 1.0)];
     let run = limited(&causes, &[]);
-    assert!(run.limit().unwrap().starts_with("limited by the start"));
-    let steps = run.critical_path.unwrap().of_steps();
-    assert_eq!(steps.causes, BTreeMap::from([(TimeCause::Compute, 1.0)]));
+    assert!(run.limit().unwrap().starts_with("limited by late workers' last steps"));
+    let limit = |samples: Option<u64>| {
+        let question = Question { samples, target: Some(0.95), ..Question::default() };
+        let point = Point::new((0, &run), &BTreeMap::new(), &question, None);
+        point.limit.unwrap()
+    };
+    let of = |cause: TimeCause, share: f64| Limit { who: cause.name().to_owned(), share };
+    assert_eq!(limit(None), of(TimeCause::Start, 5.0 / 6.0));
+    assert_eq!(limit(Some(1000)), of(TimeCause::Compute, 1.0));
 }
 
 #[test]
