@@ -58,6 +58,7 @@ impl Checkpoint {
         found.above_0(self.write_rate.map_or(1.0, |rate| rate.0), "checkpoint.write_rate");
         found.above_0(self.read_rate.map_or(1.0, |rate| rate.0), "checkpoint.read_rate");
         found.at_least_1(self.every_steps.unwrap_or(1), "checkpoint.every_steps");
+        found.above_0(self.every.map_or(1.0, |every| every.as_secs_f64()), "checkpoint.every");
         found.unless(self.directory.as_deref() != Some(""), "checkpoint.directory", || {
             "name a folder or an URL".to_owned()
         });
