@@ -88,6 +88,7 @@ impl Trial {
             target_reached_at,
             seconds_to_target: reached.map(|reached| reached.at),
             seconds_to_target_resolution: reached.map(|reached| reached.at - reached.before),
+            last_look_seconds: last.map(|evaluation| evaluation.at.as_secs_f64()),
             staleness: Staleness::of(&staleness(steps.clone(), counted - applied)),
             // Workers may have begun steps before they heard that the training was over.
             gradients: match was_over {
@@ -102,7 +103,7 @@ impl Trial {
             events: observed.events,
             digest: observed.digest.clone(),
             weights_digest: weights_digest.map(|digest| format!("{digest:016x}")),
-            is_end_saved: recording.has_saved(global_steps),
+            last_saved: recording.last_saved(),
             checkpoint_place: self.checkpoint_place(),
             failed_checkpoints: recording.failed_checkpoints.iter().map(failed).collect(),
             faults: self.met_faults(observed),

@@ -77,7 +77,7 @@ impl Tried {
             Some(values.iter().sum::<f64>() / values.len() as f64)
         };
         let reached = series.runs.iter().filter(|run| run.seconds_to_target.is_some()).count();
-        let until = |run: &Run| run.seconds_to_target.or(Some(run.seconds));
+        let until = |run: &Run| run.seconds_to_target.or(run.last_look_seconds);
         Self {
             learning_rate,
             runs: series.runs.len() as u64,

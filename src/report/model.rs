@@ -140,7 +140,8 @@ pub struct Run {
     /// workers find each other.
     pub start_seconds: f64,
     /// Global steps per second: the sum over the workers, of each from the end of its first step to
-    /// that of its last or, if it was lost, until the last step of all began.
+    /// that of its last one that was applied, but not before the last step of all that was applied
+    /// began.
     pub steps_per_second: f64,
     /// Samples of applied gradients per second, over the same spans of time.
     pub samples_per_second: f64,
@@ -168,6 +169,10 @@ pub struct Run {
     /// The time between that evaluation and the one before it, or the run's beginning, in seconds:
     /// the target may have been reached so much earlier. None if it was not reached.
     pub seconds_to_target_resolution: Option<f64>,
+    /// The time of the last look at the test split, in seconds since the run began, so that
+    /// `start_seconds` is in it: until then it is known that a run without `seconds_to_target` had
+    /// not reached the target. None if it was not looked at.
+    pub last_look_seconds: Option<f64>,
     /// The global steps by which the gradients were out of date when they arrived; none if no
     /// gradient arrived.
     pub staleness: Option<Staleness>,
@@ -195,9 +200,9 @@ pub struct Run {
     pub digest: Option<String>,
     /// The digest of the final variables, 16 hex digits; none if only shapes were computed.
     pub weights_digest: Option<String>,
-    /// Whether a checkpoint has its last step: one that was written, or that it went on from.
+    /// The global step of its last checkpoint: one that was written, or that it went on from.
     #[serde(skip)]
-    pub is_end_saved: bool,
+    pub last_saved: Option<u64>,
     /// The place of the checkpoints; none if the run keeps none beyond its end.
     #[serde(skip)]
     pub checkpoint_place: Option<String>,
@@ -219,9 +224,15 @@ impl Run {
         self.seconds_to_target.map(|seconds| (seconds - self.start_seconds).max(0.0))
     }
 
-    /// The time from the first step to the end \[s\].
-    pub(super) fn training_seconds(&self) -> f64 {
-        (self.seconds - self.start_seconds).max(0.0)
+    /// The time from the first step to the last look at the test split \[s\]; none without a look.
+    /// Steps that end later than it say nothing of the model.
+    pub(super) fn training_seconds_to_last_look(&self) -> Option<f64> {
+        self.last_look_seconds.map(|seconds| (seconds - self.start_seconds).max(0.0))
+    }
+
+    /// Whether a checkpoint has its last step.
+    pub(crate) fn is_end_saved(&self) -> bool {
+        self.last_saved.is_some_and(|saved| saved >= self.global_steps)
     }
 
     /// Whether the training diverged: its last loss is not finite, so that the run has no result

@@ -42,9 +42,7 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
             .iter()
             .map(|task| format!("samples, gradients, waits and MB sent are those of {task} alone")),
     );
-    lines.extend(report.runs.iter().filter(|run| run.is_unfinished()).map(|run| {
-        format!("{} is not finished: it stopped at step {}", run.name, run.global_steps)
-    }));
+    lines.extend(report.runs.iter().filter(|run| run.is_unfinished()).map(is_not_finished));
     if !report.complete && !matches!(&report.runs[..], [only] if only.is_unfinished()) {
         lines.push(format!(
             "not complete: {} runs are there, and others are not over, or have failed",
@@ -62,6 +60,16 @@ pub(super) fn remarks(report: &Report) -> Vec<String> {
         lines.push(how.to_owned());
     }
     lines
+}
+
+/// Remark on a run that stopped before its end, and from which step it would go on if that is
+/// another: others may have gone on while the last checkpoint was written.
+fn is_not_finished(run: &Run) -> String {
+    let stopped = format!("{} is not finished: it stopped at step {}", run.name, run.global_steps);
+    match run.last_saved.filter(|_| !run.is_end_saved()) {
+        Some(saved) => format!("{stopped}; its last checkpoint has step {saved}"),
+        None => stopped,
+    }
 }
 
 /// Remark on a series that missed its target with all or some of its runs. `over` is the word for

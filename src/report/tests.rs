@@ -40,6 +40,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         target_reached_at: None,
         seconds_to_target,
         seconds_to_target_resolution: seconds_to_target.map(|_| 0.0),
+        last_look_seconds: Some(2.5),
         staleness: Staleness::of(&BTreeMap::from([(0, 50), (3, 50)])),
         gradients: Gradients { computed: 10_800, applied: 9_600, dropped: 1_200, stopped: 0 },
         bytes_sent: [("worker", 10, 1_500_000), ("worker", 9, 500_000), ("ps", 0, 20_000_000)]
@@ -57,7 +58,7 @@ fn run(name: &str, seconds_to_target: Option<f64>, steps_per_second: f64) -> Run
         events: Some(99),
         digest: Some("00112233aabbccdd".to_owned()),
         weights_digest: Some("0123456789abcdef".to_owned()),
-        is_end_saved: false,
+        last_saved: None,
         checkpoint_place: None,
         failed_checkpoints: vec![(40, "the disk is full".to_owned())],
         faults: BTreeMap::new(),
@@ -196,9 +197,10 @@ fn the_json_has_the_documented_keys_in_their_order_whatever_is_absent() {
     let of_a_run = "name run seed repeat settings end mode parameters global_steps resumed_from \
                     samples steps_without seconds wall_seconds start_seconds steps_per_second \
                     samples_per_second step_seconds final_loss test_accuracy \
-                    seconds_to_target seconds_to_target_resolution staleness gradients \
-                    bytes_sent step_bytes_sent waiting_seconds critical_path usage events digest \
-                    weights_digest failed_checkpoints faults skipped_faults comparison";
+                    seconds_to_target seconds_to_target_resolution last_look_seconds staleness \
+                    gradients bytes_sent step_bytes_sent waiting_seconds critical_path usage \
+                    events digest weights_digest failed_checkpoints faults skipped_faults \
+                    comparison";
     let of_a_run: Vec<&str> = of_a_run.split_whitespace().collect();
     assert_eq!(keys_at(3), of_a_run.repeat(report().runs.len()));
     let within = "mean p10 p50 p90 p99 mean p50 p99 max histogram computed applied dropped stopped \

@@ -5,8 +5,8 @@
 //! a target accuracy they are compared by their time from the first step to it, else by the samples
 //! of applied gradients a second: a global step stands for one gradient in one mode, and for many
 //! in another. The fastest run has reached the target with all seeds. If a seed of the slower run
-//! missed the target, its whole run time is used instead. Its ratio, and the mean of the ratios,
-//! are then lower bounds. A run may have reached the target at any time since the look before the
+//! missed the target, its time to the last look is used instead. Its ratio, and the mean of the
+//! ratios, are then lower bounds. A run may have reached the target at any time since the look before the
 //! one that saw it: the faster run has to be surely faster than the slower one at that look, too.
 //! With several seeds, each is compared with the same seed of the other run, so that what both drew
 //! alike does not count as difference. The launches of a seed count as one value, their mean,
@@ -91,12 +91,15 @@ impl Measure {
         (speed.is_finite() && speed > 0.0).then_some(speed)
     }
 
-    /// The most that a run's number can be: one that did not reach the target would have needed
-    /// more than its whole time for that.
+    /// The most that a run's number can be: one that did not reach the target needs more time than
+    /// until the last look, which missed it.
     fn greatest_speed(self, run: &Run) -> Option<f64> {
         let misses = self == Self::TimeToTarget && run.seconds_to_target.is_none();
-        let seconds = run.training_seconds();
-        if misses { (seconds > 0.0).then(|| 1.0 / seconds) } else { self.speed(run) }
+        if !misses {
+            return self.speed(run);
+        }
+        let missed = run.training_seconds_to_last_look().filter(|seconds| *seconds > 0.0);
+        missed.map(|seconds| 1.0 / seconds)
     }
 
     /// The most that a run's number can be if it reached the target just after the look before.

@@ -137,15 +137,18 @@ impl Recording {
         let restored = restored.or(self.taken_over);
         let known = steps.map(|step| step.global_step);
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
-        known.chain(restored).fold(self.forgotten, u64::max)
+        let is_undone = |(step, at): &(u64, Time)| {
+            self.restored.iter().any(|restore| *at <= restore.at && *step > restore.global_step)
+        };
+        let saved = self.saved.filter(|saved| !is_undone(saved)).map(|(saved, _)| saved);
+        known.chain(saved).chain(restored).fold(self.forgotten, u64::max)
     }
 
-    /// Whether a checkpoint has `global_step`: one that was written, or that was gone back to.
-    pub(crate) fn has_saved(&self, global_step: u64) -> bool {
+    /// The global step of the last checkpoint: one that was written, or that was gone back to.
+    pub(crate) fn last_saved(&self) -> Option<u64> {
         let written = self.saved.map(|(saved, _)| saved);
         let restored = self.restored.last().map(|restore| restore.global_step);
-        let last = written.max(restored.filter(|step| *step > 0));
-        last.is_some_and(|saved| saved >= global_step)
+        written.max(restored.filter(|step| *step > 0))
     }
 
     /// Whether the training has gone back to a checkpoint before `step`.
@@ -199,6 +202,16 @@ mod tests {
     pub(super) fn step(number: u64) -> StepStats {
         let times = (Time(10 * number), Time(10 * number + 10));
         StepStats::applied(0, (number, number + 1), times)
+    }
+
+    #[test]
+    fn a_checkpoint_of_a_later_step_than_the_tasks_own_counts_unless_it_is_undone() {
+        let mut recording = Recording::default();
+        recording.add(Fact::Step(step(1)));
+        recording.add(Fact::Saved { global_step: 5, at: Time(30) });
+        assert_eq!(recording.global_step(), 5, "others have taken steps");
+        recording.add(Fact::Restored(Restore { global_step: 2, at: Time(40) }));
+        assert_eq!(recording.global_step(), 2, "the checkpoint was torn");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
             true => {
                 let place = run.checkpoint_place.as_deref();
                 let place = place.map_or_else(String::new, |place| format!(" in {place}"));
-                let state = match run.is_end_saved {
+                let state = match run.is_end_saved() {
                     true => format!("is saved{place}"),
                     false => "was reached by an earlier process".to_owned(),
                 };

@@ -8,9 +8,10 @@ use crate::training::StepStats;
 use crate::units::Time;
 
 /// The steps and samples a second of a training: the sum of what each worker does a second, from
-/// the end of its first step to the end of its last. In its first step a task makes itself ready.
-/// A worker that ends its last step earlier or later than others is no slower for it: where workers
-/// don't wait for each other, each ends one more step once the training is over.
+/// the end of its first step to the end of its last that was applied. In its first step a task
+/// makes itself ready. A worker that ends its last step earlier or later than others is no slower
+/// for it: where workers don't wait for each other, each ends one more step once the training is
+/// over.
 pub(super) struct Rates {
     /// When the first step began.
     pub(super) start: Option<Time>,

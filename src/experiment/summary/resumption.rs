@@ -66,6 +66,6 @@ mod tests {
         let observed = Observed::deployed(Time(400_000_000), BTreeMap::new());
         let run = trial.summarise(&shared.finish(), &observed, Duration::from_millis(400));
         assert_eq!((run.global_steps, run.end), (177, End::Done));
-        assert!(run.had_nothing_to_do() && !run.is_end_saved);
+        assert!(run.had_nothing_to_do() && !run.is_end_saved());
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_run_that_never_reached_the_target_and_ended_early_is_not_told_to_be_much_like_the_other() {
     let missed = |run: Run| Run {
-        seconds: run.seconds_to_target.unwrap(),
+        last_look_seconds: run.seconds_to_target,
         seconds_to_target: None,
         seconds_to_target_resolution: None,
         ..run

@@ -89,7 +89,8 @@ fn times_to_the_target_are_compared_from_the_first_step_on_and_a_long_start_is_t
                 0.200 s (`a`)\n";
     assert!(text.contains(says), "{text}");
     let missed = Run { seconds_to_target: None, ..started("b", 0.5, 1.0) };
-    let (report, _) = told(vec![started("a", 0.5, 1.0), Run { seconds: 4.5, ..missed }]);
+    let missed = Run { last_look_seconds: Some(4.5), ..missed };
+    let (report, _) = told(vec![started("a", 0.5, 1.0), missed]);
     assert!((report.verdicts()[0].times.mean - 4.0).abs() < 1e-9);
     let (_, text) = told(vec![started("a", 0.01, 1.0), started("b", 0.01, 2.0)]);
     assert!(!text.contains("without the start"), "{text}");
@@ -242,7 +243,9 @@ fn told(runs: Vec<Run>) -> (Report, String) {
 #[test]
 fn a_run_that_misses_the_target_with_a_seed_is_compared_by_the_least_it_would_have_taken() {
     let mut runs = [seeded("a", &[1.0, 1.1, 1.0]), seeded("b", &[4.0, 4.4, 4.0])].concat();
-    (runs[5].seconds_to_target, runs[5].seconds) = (None, 4.5);
+    runs[5].seconds_to_target = None;
+    // A straggler's last step ends long after the model was looked at for the last time.
+    (runs[5].last_look_seconds, runs[5].seconds) = (Some(4.5), 90.0);
     let (report, text) = told(runs);
     let [verdict] = &report.verdicts()[..] else { panic!("two runs") };
     assert_eq!((verdict.slower_missed, verdict.is_sure), (1, Some(true)));
@@ -400,6 +403,9 @@ fn a_run_that_was_stopped_says_so_and_is_neither_complete_nor_compared() {
     let text = table::render(&alone, Layout::Plain);
     assert!(text.contains("\ncut is not finished: it stopped at step 1200\n"), "{text}");
     assert!(!text.contains("not complete"), "{text}");
+    let saved = Run { last_saved: Some(1193), ..stopped.clone() };
+    let text = table::render(&Report { runs: vec![saved], ..report() }, Layout::Plain);
+    assert!(text.contains(" stopped at step 1200; its last checkpoint has step 1193\n"), "{text}");
     let others = Report { runs: [vec![stopped], report().runs].concat(), ..report() };
     for verdict in others.verdicts() {
         assert!(verdict.faster != "cut" && verdict.slower != "cut", "{verdict:?}");
