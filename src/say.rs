@@ -38,6 +38,11 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// `text` as [`escaped`] shows it, on one line: a peer's ends of lines could forge lines.
+pub(crate) fn one_line(text: &str) -> String {
+    escaped(text).replace('\n', r"\n").replace('\t', r"\t")
+}
+
 /// Whether `c` is a control character, or one that changes the direction in which others are shown.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))

@@ -38,6 +38,7 @@ mod priorities;
 mod rebirth;
 mod receiving;
 mod refusal;
+mod refusals;
 mod roster;
 mod security;
 mod sending;
@@ -128,10 +129,11 @@ impl<M: Payload> Quic<M> {
         self.node.peer(peer).way().is_some()
     }
 
-    /// The refusals in either direction: the peer's address or name, and the reason. Each once, the
-    /// first 1024.
+    /// The refusals in either direction: the peer's address or name, and the reason. Each once: the
+    /// first 1024 of peers that have proved who they are, and the first 512 of others, of which one
+    /// address has a few.
     pub fn refusals(&self) -> Vec<(String, String)> {
-        self.node.refusals.borrow().iter().cloned().collect()
+        self.node.refusals.borrow().all()
     }
 
     /// Why the first task of the cluster was refused that is of another run than this task, or has

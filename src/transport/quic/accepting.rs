@@ -79,8 +79,8 @@ fn note_refusal<M: Payload>(node: &Node<M>, refusal: &Refusal, address: IpAddr) 
         // It hears of its mistake, which is none of the training's.
         true => tracing::info!(task = %node.task, %address, why, "a question was refused"),
         // So does who asks, or dials, under a wrong name.
-        false if refusal.took_for_another() => node.note_mistake(address.to_string(), why),
-        false => node.note_refusal(address.to_string(), why),
+        false if refusal.took_for_another() => node.note_mistake(address.to_string(), refusal, why),
+        false => node.note_refusal(address.to_string(), refusal, why),
     }
 }
 

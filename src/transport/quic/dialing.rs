@@ -52,7 +52,8 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                 }
                 refusal => {
                     if !peer.has_stopped() {
-                        node.note_refusal(peer.name.to_string(), refusal.to_string());
+                        let why = refusal.to_string();
+                        node.note_refusal(peer.name.to_string(), &refusal, why);
                     }
                     peer.note_obstacle(refusal.to_string(), refusal.refused());
                 }

@@ -1,7 +1,6 @@
 //! Makes the listening endpoint of a configuration.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
@@ -90,7 +89,7 @@ pub(super) fn bind<M: Payload>(config: QuicConfig) -> Result<Bound<M>, QuicError
         roles: RefCell::new(roles),
         peers: RefCell::new(peers),
         inbox: RefCell::new(None),
-        refusals: RefCell::new(BTreeSet::new()),
+        refusals: RefCell::default(),
         other_run: RefCell::new(None),
         untrusted: RefCell::default(),
         handshakes: Rc::new(Handshakes::new(limits.handshakes)),

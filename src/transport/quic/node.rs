@@ -1,7 +1,7 @@
 //! The state that all parts of a task's QUIC transport share.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::iter;
 use std::net::IpAddr;
@@ -22,6 +22,7 @@ use super::hello::Hello;
 use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
 use super::refusal::Refusal;
+use super::refusals::Refusals;
 use super::roster::Roster;
 use super::security::roles;
 use super::settings::transport;
@@ -30,8 +31,8 @@ use super::{QuicError, QuicLimits, RunId};
 use crate::clock::WallClock;
 use crate::cluster::{ClusterSpec, TaskName};
 
-/// The number of refusals that are remembered, so that each is logged once.
-const REMEMBERED_REFUSALS: usize = 1024;
+/// The number of addresses of which an untrusted handshake is remembered.
+const UNTRUSTED: usize = 1024;
 
 /// Limits on packets buffered before the handshake, first packets not counted: for one connection,
 /// and for all \[bytes\].
@@ -68,7 +69,7 @@ pub(super) struct Node<M> {
     /// The peers, by id.
     pub(super) peers: RefCell<Vec<Rc<Peer<M>>>>,
     pub(super) inbox: RefCell<Option<Rc<dyn Inbox<M>>>>,
-    pub(super) refusals: RefCell<BTreeSet<(String, String)>>,
+    pub(super) refusals: RefCell<Refusals>,
     /// Why the first task of the cluster was refused that is of another run, or has other settings
     /// or other tasks.
     pub(super) other_run: RefCell<Option<String>>,
@@ -238,15 +239,15 @@ impl<M: Payload> Node<M> {
     /// of the two does not trust the other's certificate.
     pub(super) fn note_untrusted(&self, refusal: &Refusal, address: IpAddr, why: &str) {
         let mut untrusted = self.untrusted.borrow_mut();
-        if refusal.is_of_trust() && untrusted.len() < REMEMBERED_REFUSALS {
+        if refusal.is_of_trust() && untrusted.len() < UNTRUSTED {
             untrusted.entry(address).or_insert_with(|| why.to_owned());
         }
     }
 
-    /// Logs, once, a refusal by or of `who`, with its reason `why`. Who asks for a status is
+    /// Logs, once, the `refusal` by or of `who`, with its reason `why`. Who asks for a status is
     /// answered with it.
-    pub(super) fn note_refusal(&self, who: String, why: String) {
-        if self.remember_refusal(&who, &why) {
+    pub(super) fn note_refusal(&self, who: String, refusal: &Refusal, why: String) {
+        if self.refusals.borrow_mut().add(&who, refusal.kind(), &why) {
             match self.task.job() {
                 ASKER => tracing::info!(task = %self.task, who, why, "no connection"),
                 _ => tracing::warn!(task = %self.task, who, why, "no connection"),
@@ -256,16 +257,10 @@ impl<M: Payload> Node<M> {
 
     /// Notes that `who` has made a mistake, of which it is told: the log of this task needs no
     /// warning.
-    pub(super) fn note_mistake(&self, who: String, why: String) {
-        if self.remember_refusal(&who, &why) {
+    pub(super) fn note_mistake(&self, who: String, refusal: &Refusal, why: String) {
+        if self.refusals.borrow_mut().add(&who, refusal.kind(), &why) {
             tracing::info!(task = %self.task, who, why, "no connection");
         }
-    }
-
-    /// Whether the refusal of `who` is a new one, and is remembered.
-    fn remember_refusal(&self, who: &str, why: &str) -> bool {
-        let mut refusals = self.refusals.borrow_mut();
-        refusals.len() < REMEMBERED_REFUSALS && refusals.insert((who.to_owned(), why.to_owned()))
     }
 
     pub(super) fn note_unflushed(&self) {

@@ -151,9 +151,10 @@ impl<M: Payload> Receiver<M> {
     fn has_read(&self, read: Result<(), Refusal>) {
         match read {
             Ok(()) => {}
-            Err(Refusal::Wire(error)) => {
-                self.node.note_refusal(self.peer.name.to_string(), error.to_string());
-                self.link.close(Close::Garbage, &error.to_string());
+            Err(refusal @ Refusal::Wire(_)) => {
+                let (who, why) = (self.peer.name.to_string(), refusal.to_string());
+                self.link.close(Close::Garbage, &why);
+                self.node.note_refusal(who, &refusal, why);
                 if self.link.is_alive.get() {
                     self.peer.lose(&self.node, Loss::Broken, Close::Garbage);
                 }

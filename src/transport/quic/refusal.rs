@@ -12,7 +12,7 @@ use super::RunId;
 use super::mistaken;
 use crate::cluster::{ClusterSpec, Role, TaskName};
 
-use explanation::{Alert, alert, explained};
+use explanation::{Alert, alert, explained, shown};
 
 /// The reason for closing a connection, as the other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,20 @@ impl Close {
             Self::Silent => 6,
         })
     }
+}
+
+/// The kind of a refusal by or of one who has not proved who it is: it can choose the words, and
+/// not more than these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// It does not answer.
+    Silent,
+    /// It took this task for another.
+    Mistaken,
+    /// It complains of this task.
+    OfUs(Option<Alert>),
+    /// This task complains of it.
+    OfThem(Option<Alert>),
 }
 
 /// The reason why there is no connection to a peer.
@@ -154,10 +168,26 @@ impl Refusal {
         match alert(error) {
             Some((_, Alert::OtherAuthority)) => format!(
                 "who dialed from {address} does not trust this run's authority: it, or this task, \
-                 has another run's certificates: {error}"
+                 has another run's certificates: {}",
+                shown(error)
             ),
             _ => self.to_string(),
         }
+    }
+
+    /// Its kind, if the other end need not have proved who it is.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        let Self::Connection(error) = self else {
+            return matches!(self, Self::Silent).then_some(Kind::Silent);
+        };
+        let alert = alert(error).map(|(_, alert)| alert);
+        Some(match error {
+            _ if self.took_for_another() => Kind::Mistaken,
+            ConnectionError::ConnectionClosed(_) | ConnectionError::ApplicationClosed(_) => {
+                Kind::OfUs(alert)
+            }
+            _ => Kind::OfThem(alert),
+        })
     }
 
     /// The error of the connection, if that is the reason.
@@ -287,6 +317,27 @@ mod tests {
         assert!(refusal("worker", 8).to_string().contains("worker:4 and 3 more)"));
         assert!(other.to_string().contains("issue it a certificate as `client:N`"), "{other}");
         assert_eq!((other.close(), other.refused()), (Close::Refused, None));
+    }
+
+    #[test]
+    fn the_words_of_one_who_has_proved_nothing_are_few_and_on_one_line() {
+        let closed = |code, reason: String| {
+            let reason = reason.into();
+            let closed = quinn::ConnectionClose { error_code: code, frame_type: None, reason };
+            Refusal::Connection(ConnectionError::ConnectionClosed(closed))
+        };
+        let address = IpAddr::from([10, 0, 0, 9]);
+        for code in [48, 42, 1].map(TransportErrorCode::crypto) {
+            let told = closed(code, "a\u{1b}[2J\nps:0 is fine\u{202e}".to_owned());
+            for told in [told.to_string(), told.of_dialed(address)] {
+                assert!(told.ends_with(r"a\u{1b}[2J\nps:0 is fine\u{202e}"), "{told}");
+            }
+            let long = closed(code, "ü".repeat(500));
+            assert!(long.to_string().len().max(long.of_dialed(address).len()) < 500, "{long}");
+        }
+        let undecrypted = format!("authentication failed\n{}", "ü".repeat(500));
+        let told = closed(TransportErrorCode::PROTOCOL_VIOLATION, undecrypted).to_string();
+        assert!(told.contains(r"failed\nü") && told.len() < 500, "{told}");
     }
 
     #[test]

@@ -2,11 +2,15 @@
 
 use quinn::{ConnectionError, TransportErrorCode};
 
+use crate::say::one_line;
 use crate::transport::wire::VERSION;
 
+/// The most that is told of a phrase which an end may send that has proved nothing \[bytes\].
+const PHRASE: usize = 200;
+
 /// A TLS alert that has ended a connection, and that a user can do something about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Alert {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) enum Alert {
     NoCertificate,
     /// The certificate is of an authority that the one who complains does not know.
     OtherAuthority,
@@ -44,7 +48,7 @@ pub(super) fn alert(error: &ConnectionError) -> Option<(&'static str, Alert)> {
 /// Explains why a connection has ended; for TLS errors, in words that help.
 pub(super) fn explained(connection: &ConnectionError) -> String {
     let alert = alert(connection);
-    let error = without_time_of_day(connection.to_string());
+    let error = without_time_of_day(shown(connection));
     match alert {
         Some((who, Alert::NoCertificate)) => format!("{who} certificate is missing: {error}"),
         Some((who, Alert::OtherAuthority | Alert::BadCertificate)) => {
@@ -57,19 +61,33 @@ pub(super) fn explained(connection: &ConnectionError) -> String {
     }
 }
 
+/// `error` in the words of QUIC and of the other end, on one line.
+pub(super) fn shown(error: &ConnectionError) -> String {
+    one_line(&brief(error).to_string())
+}
+
+/// `error` with the beginning of the other end's phrase alone.
+fn brief(error: &ConnectionError) -> ConnectionError {
+    let mut brief = error.clone();
+    if let ConnectionError::ConnectionClosed(closed) = &mut brief {
+        closed.reason.truncate(PHRASE);
+    }
+    brief
+}
+
 /// Explains that one end could not decrypt a packet that only the other can have sent, if that is
 /// why a connection has ended: so look those of a connection that was given up, as a task sends
 /// them that goes on after it has stood still.
 fn outdated(error: &ConnectionError) -> Option<String> {
-    let (code, detail) = match error {
-        ConnectionError::TransportError(error) => (error.code, error.reason.clone()),
+    let (code, detail) = match brief(error) {
+        ConnectionError::TransportError(error) => (error.code, error.reason),
         ConnectionError::ConnectionClosed(closed) => {
             (closed.error_code, String::from_utf8_lossy(&closed.reason).into_owned())
         }
         _ => return None,
     };
     let is_undecrypted = detail.contains("authentication failed");
-    let detail = detail.escape_debug(); // it may be the other end's
+    let detail = one_line(&detail);
     (code == TransportErrorCode::PROTOCOL_VIOLATION && is_undecrypted).then(|| {
         format!(
             "a packet was of a connection that one of the two has given up, most likely while the \
