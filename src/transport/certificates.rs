@@ -121,6 +121,12 @@ pub enum CertificateError {
          folder that one `trainyard certs issue` has written"
     )]
     OtherAuthority(PathBuf),
+    /// A task's certificate can't be written beside an authority's other than its own.
+    #[error(
+        "{0} is not the certificate of the authority that issues here: if it is damaged, copy \
+         authority.pem from the authority's folder; if it is another run's, use another folder"
+    )]
+    NotItsAuthority(PathBuf),
     /// The task has a certificate already.
     #[error(
         "there is {0} already, which a task may run with: `trainyard certs renew`, with the same \

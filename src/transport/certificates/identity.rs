@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustls::RootCertStore;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -44,6 +45,10 @@ impl Identity {
     fn check(&self, [certificate, key, authority]: [&Path; 3]) -> Result<(), CertificateError> {
         parse_certificate(&self.certificate, certificate)?;
         parse_certificate(&self.authority, authority)?;
+        let is_whole = RootCertStore::empty().add(self.authority()).is_ok();
+        if !is_whole {
+            return Err(malformed(authority, "certificate", &"its content is damaged"));
+        }
         let parsed = PrivateKeyDer::from_pem_slice(self.key.as_bytes());
         parsed.map(drop).map_err(|error| malformed(key, "private key", &error))
     }
@@ -84,7 +89,7 @@ impl Identity {
         if !authority.exists() {
             write(&authority, &self.authority, Secrecy::Public)?;
         } else if read(&authority)? != self.authority {
-            return Err(CertificateError::Exists(authority));
+            return Err(CertificateError::NotItsAuthority(authority));
         }
         write(&key, &self.key, Secrecy::OwnerOnly)?;
         write(&certificate, &self.certificate, Secrecy::Public)

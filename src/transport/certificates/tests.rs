@@ -69,7 +69,7 @@ fn mistakes_name_the_file_and_what_to_do() {
     assert!(exists.contains("authority.pem") && exists.contains("another folder"), "{exists}");
     authority.issue(&task, &[]).unwrap().save(&folder, &task).unwrap();
     let other = Authority::new("run").unwrap().issue(&task, &[]).unwrap();
-    assert!(matches!(other.save(&folder, &task), Err(CertificateError::Exists(_))));
+    assert!(matches!(other.save(&folder, &task), Err(CertificateError::NotItsAuthority(_))));
     std::os::unix::fs::symlink("/dev/zero", folder.join("ps-1.pem")).unwrap();
     let endless = Identity::load(&folder, &TaskName::new("ps", 1)).unwrap_err().to_string();
     assert!(endless.contains("ps-1.pem") && endless.contains("a device"), "{endless}");
@@ -111,6 +111,24 @@ fn a_certificate_beside_another_authority_is_refused_whether_its_name_is_the_sam
         assert!(told.contains("ps-0.pem is not signed by the authority.pem beside it"), "{told}");
         std::fs::remove_dir_all(folder).unwrap();
     }
+}
+
+#[test]
+fn a_damaged_certificate_of_the_authority_is_named_and_how_to_replace_it() {
+    let folder = folder("damaged-authority");
+    let task = TaskName::new("ps", 0);
+    let issued = Authority::new("run").unwrap().issue(&task, &[]).unwrap();
+    issued.save(&folder, &task).unwrap();
+    let path = folder.join("authority.pem");
+    let mut damaged = std::fs::read(&path).unwrap();
+    damaged[30] = if damaged[30] == b'A' { b'B' } else { b'A' };
+    std::fs::write(&path, damaged).unwrap();
+    let told = Identity::load(&folder, &task).unwrap_err().to_string();
+    assert!(told.contains("authority.pem is not a certificate"), "{told}");
+    assert!(told.contains("copy it from the authority's folder"), "{told}");
+    let renewed = issued.save(&folder, &task).unwrap_err().to_string();
+    assert!(renewed.contains("copy authority.pem from the authority's folder"), "{renewed}");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

@@ -113,11 +113,11 @@ pub enum QuicError {
     Certificate(#[from] CertificateError),
     /// TLS refuses the certificate or its key.
     #[error(
-        "the certificate of {task} can't be used: {reason}; issue it anew with \
-         `trainyard certs issue`"
+        "the certificate of {task}, or its key, can't be used: {reason}; `trainyard certs renew \
+         DIR --task {task}` makes both files anew"
     )]
     Identity {
-        /// The task.
+        /// The task that the certificate is for.
         task: TaskName,
         /// The reason.
         reason: String,

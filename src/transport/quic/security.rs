@@ -27,7 +27,8 @@ pub(super) fn roles(
     task: &TaskName,
     identity: &Identity,
 ) -> Result<(QuicClientConfig, QuicServerConfig), QuicError> {
-    let refused = |reason: String| QuicError::Identity { task: task.clone(), reason };
+    let owner = asker_as_client(task).unwrap_or_else(|| task.clone());
+    let refused = |reason: String| QuicError::Identity { task: owner.clone(), reason };
     let tls = |error: rustls::Error| refused(error.to_string());
     let is_own = |task: &TaskName| names(&identity.certificate(), task);
     if !is_own(task) && !asker_as_client(task).is_some_and(|client| is_own(&client)) {
@@ -95,4 +96,24 @@ pub(super) fn incarnation() -> Result<u64, QuicError> {
     let since = date().duration_since(UNIX_EPOCH).unwrap_or_default();
     let random = u64::from(u16::from_le_bytes(bytes)) & ((1 << RANDOM_BITS) - 1);
     Ok((since.as_micros() as u64) << RANDOM_BITS | random)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::super::certificates::Authority;
+    use super::*;
+
+    #[test]
+    fn an_asker_whose_key_is_damaged_hears_of_the_clients_files_and_how_to_renew_them() {
+        let (client, asker) = (TaskName::new(CLIENT, 0), TaskName::new(ASKER, 0));
+        let authority = Authority::new("run").unwrap();
+        let issued = || authority.issue(&client, &[]).unwrap().into_texts();
+        let ([certificate, _, root], [_, other, _]) = (issued(), issued());
+        let identity = Identity::of_texts([certificate, other, root], Path::new("x")).unwrap();
+        let told = roles(&asker, &identity).err().unwrap().to_string();
+        assert!(told.contains("the certificate of client:0, or its key"), "{told}");
+        assert!(told.contains("`trainyard certs renew DIR --task client:0`"), "{told}");
+    }
 }
