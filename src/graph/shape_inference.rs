@@ -19,8 +19,25 @@ pub type OutputTypes = SmallVec<[TensorType; 2]>;
 /// The outputs of `op` for inputs and variables of these types.
 ///
 /// # Errors
-/// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] if they don't fit.
+/// [`GraphProblem::Inputs`] or [`GraphProblem::Variable`] if they don't fit, or an output would
+/// have more elements than a tensor may have.
 pub(crate) fn infer(
+    op: &Op,
+    inputs: &[TensorType],
+    variables: &[TensorType],
+) -> Result<OutputTypes, GraphProblem> {
+    let outputs = unbounded(op, inputs, variables)?;
+    match outputs.iter().find(|output| !output.shape.is_possible()) {
+        Some(output) => Err(refused(
+            &format!("inputs of which it makes less than {output}, which no memory holds"),
+            inputs,
+        )),
+        None => Ok(outputs),
+    }
+}
+
+/// The same, whatever number of elements an output has.
+fn unbounded(
     op: &Op,
     inputs: &[TensorType],
     variables: &[TensorType],

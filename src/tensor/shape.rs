@@ -143,6 +143,14 @@ impl PartialShape {
         (dims.len() <= MAX_RANK).then(|| Self::new(dims))
     }
 
+    /// Whether a tensor of this shape has at most as many elements as one may have, dimensions of 0
+    /// counted as 1.
+    pub(crate) fn is_possible(&self) -> bool {
+        let mut known = self.dims().iter().flatten().map(|dim| (*dim).max(1));
+        let elements = known.try_fold(1usize, |product, dim| product.checked_mul(dim));
+        elements.is_some_and(|elements| elements <= MAX_ELEMENTS)
+    }
+
     /// The dimensions, outermost first.
     pub fn dims(&self) -> &[Option<usize>] {
         &self.dims[..usize::from(self.rank)]
@@ -199,12 +207,7 @@ impl TryFrom<Vec<Option<usize>>> for PartialShape {
     type Error = ShapeError;
 
     fn try_from(dims: Vec<Option<usize>>) -> Result<Self, ShapeError> {
-        let mut known = dims.iter().flatten().map(|dim| (*dim).max(1));
-        let elements = known.try_fold(1usize, |product, dim| product.checked_mul(dim));
-        match Self::checked(&dims) {
-            Some(shape) if elements.is_some_and(|elements| elements <= MAX_ELEMENTS) => Ok(shape),
-            _ => Err(ShapeError(dims)),
-        }
+        Self::checked(&dims).filter(Self::is_possible).ok_or(ShapeError(dims))
     }
 }
 

@@ -56,7 +56,8 @@ impl Sliding {
     /// The number of elements that a window of `size` spans along `axis`, 0 for height and 1 for
     /// width.
     pub(crate) fn span(&self, axis: usize, size: usize) -> usize {
-        size.checked_sub(1).map_or(0, |steps| steps * self.dilations[axis] + 1)
+        size.checked_sub(1)
+            .map_or(0, |steps| steps.saturating_mul(self.dilations[axis]).saturating_add(1))
     }
 
     /// The number of places of a window of `size` along `axis` of an image that is `extent` long
@@ -66,9 +67,11 @@ impl Sliding {
         let padded = match self.padding {
             Padding::Same => return Some(extent.div_ceil(stride)),
             Padding::Valid => extent,
-            Padding::Explicit(around) => extent + around[axis][0] + around[axis][1],
+            Padding::Explicit(around) => {
+                extent.saturating_add(around[axis][0]).saturating_add(around[axis][1])
+            }
         };
-        Some((padded + stride).checked_sub(self.span(axis, size))? / stride)
+        Some(padded.saturating_add(stride).checked_sub(self.span(axis, size))? / stride)
     }
 
     /// The distance of the first place before the image's edge along `axis`.

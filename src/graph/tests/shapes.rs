@@ -6,8 +6,8 @@ use crate::graph::{
     mean_squared_error, softmax_cross_entropy,
 };
 use crate::operations::{
-    Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce, ReduceGrad,
-    Rows, Unary, UnaryGrad,
+    Array, Binary, Broadcast, Cast, Compare, Logical, LossFunction, Order, Product, Reduce,
+    ReduceGrad, Rows, Unary, UnaryGrad,
 };
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
@@ -36,6 +36,19 @@ pub(super) fn assert_table(op: &Op, rows: &[(&str, &str)]) {
     for (inputs, outputs) in rows {
         assert_eq!(inferred(op, inputs), *outputs, "{} of {inputs}", op.kind());
     }
+}
+
+#[test]
+fn an_output_that_no_memory_holds_is_refused_and_its_size_never_wraps() {
+    let joined = Op::from(Array::Concat { axis: 0 });
+    let half = |elements: u64| format!("f32[{elements}] f32[{elements}]");
+    let whole = format!("f32[{}]", 1u64 << 48);
+    assert_table(
+        &joined,
+        &[(&half(1 << 47), &whole), (&half(1 << 48), "-"), (&half(1 << 63), "-")],
+    );
+    assert_table(&joined, &[("f32[?,2] f32[3,2]", "f32[?,2]"), ("f32[1] f32[?]", "f32[?]")]);
+    assert_table(&Op::from(Array::Tile(vec![1 << 61])), &[("f32[1]", "-")]);
 }
 
 #[test]

@@ -195,10 +195,10 @@ fn joined(axis: usize, inputs: &[TensorType]) -> Option<Dims> {
             return None;
         }
         for (at, (known, dim)) in dims.iter_mut().zip(input.shape.dims()).enumerate() {
-            *known = if at == axis {
-                known.zip(*dim).map(|(sum, dim)| sum + dim)
-            } else {
-                agree(*known, *dim)?
+            *known = match (*known, *dim) {
+                (Some(sum), Some(dim)) if at == axis => Some(sum.checked_add(dim)?),
+                _ if at == axis => None,
+                (known, dim) => agree(known, dim)?,
             };
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn mirror_pad(
     let own = usize::from(mirror == Mirror::Reflect);
     let fits = |(dim, (before, after)): (&Option<usize>, &(usize, usize))| {
         let widest = *before.max(after);
-        dim.is_none_or(|dim| widest == 0 || widest + own <= dim)
+        dim.is_none_or(|dim| widest == 0 || widest.saturating_add(own) <= dim)
     };
     pad(dims, paddings).filter(|_| dims.iter().zip(paddings).all(fits))
 }

@@ -75,7 +75,8 @@ fn convolved(convolution: &Convolution, x: &Dims, filter: &Dims) -> Result<Dims,
     let out = match convolution.channels {
         Channels::All => filter_out,
         Channels::Each => {
-            channels.zip(filter_out).map(|(channels, multiplier)| channels * multiplier)
+            // More than any tensor has is refused with the output.
+            channels.zip(filter_out).map(|(channels, each)| channels.saturating_mul(each))
         }
     };
     let [rows, columns] = places(&convolution.sliding, x, [height, width])?;
