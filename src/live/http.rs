@@ -5,6 +5,7 @@
 
 mod body;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener as StdTcpListener};
@@ -23,6 +24,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::process::open_files;
@@ -30,7 +32,8 @@ use crate::process::open_files;
 use body::Body;
 
 /// The greatest number of connections at a time, and the part of the files that the process may
-/// open that they are; others wait to be accepted. The training needs files, too.
+/// open that they are. The training needs files, too. One more closes the oldest that has not sent
+/// its request's head yet; if all have, it waits.
 const CONNECTIONS: u64 = 64;
 const SHARE_OF_FILES: u64 = 4;
 /// How many of them may be streams of events.
@@ -163,18 +166,40 @@ async fn listen(listener: StdTcpListener, shared: Shared, stopped: oneshot::Rece
     }
 }
 
+/// A connection that has been accepted.
+struct Accepted {
+    task: AbortHandle,
+    /// Whether the head of its request has come.
+    is_asking: Arc<AtomicBool>,
+}
+
+impl Accepted {
+    fn is_silent(&self) -> bool {
+        !self.is_asking.load(Ordering::Relaxed) && !self.task.is_finished()
+    }
+}
+
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let most = open_files().map_or(CONNECTIONS, |files| files / SHARE_OF_FILES);
     let slots = Arc::new(Semaphore::new(most.clamp(1, CONNECTIONS) as usize));
+    let mut silent: VecDeque<Accepted> = VecDeque::new();
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await.expect("nobody closes it");
         match listener.accept().await {
             Ok((stream, _)) => {
-                let shared = Arc::clone(&shared);
-                tokio::spawn(async move {
-                    serve(stream, shared).await;
+                silent.retain(Accepted::is_silent);
+                if slots.available_permits() == 0
+                    && let Some(oldest) = silent.pop_front()
+                {
+                    oldest.task.abort();
+                }
+                let slot = Arc::clone(&slots).acquire_owned().await.expect("nobody closes it");
+                let (shared, is_asking) = (Arc::clone(&shared), Arc::<AtomicBool>::default());
+                let has_asked = Arc::clone(&is_asking);
+                let task = tokio::spawn(async move {
+                    serve(stream, shared, has_asked).await;
                     drop(slot);
                 });
+                silent.push_back(Accepted { task: task.abort_handle(), is_asking });
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection is not accepted");
@@ -184,11 +209,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Serves one request.
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+/// Serves one request, and says when its head has come.
+async fn serve(stream: TcpStream, shared: Arc<Shared>, is_asking: Arc<AtomicBool>) {
     let is_stream = Arc::new(AtomicBool::new(false));
     let streams = Arc::clone(&is_stream);
     let service = service_fn(move |request: Request<Incoming>| {
+        is_asking.store(true, Ordering::Relaxed);
         let response = respond(&request, &shared);
         streams.store(response.body().is_stream(), Ordering::Relaxed);
         std::future::ready(Ok::<_, Infallible>(response))

@@ -87,6 +87,24 @@ fn what_is_no_request_is_answered_with_an_error_or_not_at_all() {
 }
 
 #[test]
+fn who_sends_no_whole_request_keeps_nobody_waiting() {
+    let server = server();
+    let half = || {
+        let mut stream = connect(&server);
+        stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..2 * CONNECTIONS).map(|_| half()).collect();
+    let mut asking = connect(&server);
+    asking.set_read_timeout(Some(HEAD_TIME / 2)).unwrap();
+    asking.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = [0; 15];
+    asking.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    drop(slow);
+}
+
+#[test]
 fn a_stream_tells_events_until_the_server_ends_and_then_that_it_is_over() {
     let server = server();
     let ask = "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n";
