@@ -15,6 +15,8 @@ const BY: &str = " by ";
 const ENDED: &str = " ended: ";
 /// The number of saves that each saver can number before those of the next one.
 const SAVES: u64 = 1 << 32;
+/// The greatest length of a note \[bytes\].
+const LONGEST: u64 = 1 << 16;
 /// The number of editions that each saver has to itself.
 const EDITIONS: u32 = 1000;
 
@@ -46,7 +48,7 @@ impl Writer {
         if self.0.is_some() {
             return Ok(());
         }
-        let last = last(store)?;
+        let last = first_look(store)?;
         if let (Some(last), Some(task)) = (&last, task) {
             last.leaves_to(task, store)?;
         }
@@ -166,6 +168,18 @@ impl fmt::Display for Identity {
     }
 }
 
+/// The note of the saver that took over last, if any did, in a store that this process has not
+/// written to yet: what is longer than any note is refused.
+fn first_look(store: &dyn Store) -> Result<Option<Note>, CheckpointError> {
+    let listed = store.list().map_err(CheckpointError::store("list", store.locate("")))?;
+    if listed.iter().any(|file| file.name == WRITER_FILE && file.bytes > LONGEST) {
+        let problem = "it is longer than any note of a saver, so it is none: remove it";
+        let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
+        return Err(CheckpointError::store("read", store.locate(WRITER_FILE))(source));
+    }
+    last(store)
+}
+
 /// The note of the saver that took over last, if any did.
 fn last(store: &dyn Store) -> Result<Option<Note>, CheckpointError> {
     Ok(text(store)?.and_then(|text| Note::parse(&text)))
@@ -173,7 +187,7 @@ fn last(store: &dyn Store) -> Result<Option<Note>, CheckpointError> {
 
 /// The stop conditions of the training that the last saver has brought to its end, if it has.
 pub(super) fn ended(store: &dyn Store) -> Result<Option<String>, CheckpointError> {
-    Ok(last(store)?.and_then(|note| note.ended))
+    Ok(first_look(store)?.and_then(|note| note.ended))
 }
 
 fn text(store: &dyn Store) -> Result<Option<String>, CheckpointError> {

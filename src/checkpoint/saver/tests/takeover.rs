@@ -1,6 +1,7 @@
 //! Tests of savers that are replaced while they save, or take over at the same moment.
 
 use super::*;
+use crate::checkpoint::Folder;
 
 #[test]
 fn a_saver_that_is_replaced_while_it_saves_leaves_the_same_step_of_its_successor_whole() {
@@ -120,4 +121,25 @@ fn the_name_of_a_task_does_not_look_like_the_note_of_an_end() {
     assert_eq!(first.ended().unwrap().as_deref(), Some("1000 steps"));
     let written = String::from_utf8(store.read("checkpoint.writer").unwrap()).unwrap();
     assert_eq!(written.split(' ').count(), 7, "older versions read its words: {written}");
+}
+
+#[test]
+fn what_is_no_note_of_a_saver_is_refused_for_good_and_not_read() {
+    let path = std::env::temp_dir().join(format!("trainyard-writer-{}", std::process::id()));
+    let note = path.join("checkpoint.writer");
+    let assert_refused = |what: &str| {
+        let mut saver = saver(Folder::new(&path));
+        for error in [saver.ended().unwrap_err(), saver.take_over().unwrap_err()] {
+            assert!(error.is_misplaced() && error.to_string().contains(what), "{error}");
+        }
+    };
+    std::fs::create_dir_all(&note).unwrap();
+    assert_refused("checkpoint.writer: it is not a plain file: remove it");
+    std::fs::remove_dir(&note).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &note).unwrap();
+    assert_refused("checkpoint.writer: it is not a plain file: remove it");
+    std::fs::remove_file(&note).unwrap();
+    std::fs::write(&note, "1".repeat(70_000)).unwrap();
+    assert_refused("it is longer than any note of a saver");
+    std::fs::remove_dir_all(path).unwrap();
 }

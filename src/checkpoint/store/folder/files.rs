@@ -12,6 +12,7 @@ pub(super) trait Files: Send + Sync {
     fn create_folder(&self, path: &Path) -> io::Result<()>;
     /// The plain files in a folder.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
+    /// Reads a plain file; refuses all else.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// A new file, locked as long as it is open.
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>>;
@@ -70,7 +71,11 @@ impl Files for System {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        if fs::metadata(path)?.is_file() {
+            return fs::read(path);
+        }
+        // Reading a pipe or a device may never end.
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file: remove it"))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
