@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::graph::{GraphDef, TensorType};
-use crate::partition::{Partition, Sent, ValueSlot};
+use crate::partition::{CrossingId, Partition, Sent, ValueSlot};
 
 /// A partitioned graph.
 pub(super) struct Drawing {
@@ -64,9 +64,19 @@ impl Crossing {
 }
 
 /// The source of a value.
-struct Source {
-    name: String,
+#[derive(Clone)]
+struct Source<'a> {
+    name: &'a str,
     label: Option<String>,
+}
+
+/// The sources of what goes from one task to another, by crossing edge.
+type Sources<'a> = BTreeMap<CrossingId, Source<'a>>;
+
+impl Source<'_> {
+    fn arrow(&self, to: String, is_control: bool) -> Arrow {
+        Arrow { from: self.name.to_owned(), to, is_control, label: self.label.clone() }
+    }
 }
 
 impl Drawing {
@@ -83,6 +93,7 @@ impl Drawing {
         };
         let mut drawing =
             Self { title, parts: Vec::new(), arrows: Vec::new(), crossings: Vec::new() };
+        let mut sent = Sources::new();
         for partition in partitions {
             let node = |node: &crate::partition::Node| Node {
                 name: node.name.to_string(),
@@ -91,15 +102,25 @@ impl Drawing {
             };
             let nodes = partition.nodes.iter().map(node).collect();
             drawing.parts.push(TaskNodes { task: partition.task.to_string(), nodes });
+            let produced = producers(partition);
             for send in &partition.sends {
                 let carries =
                     matches!(send.what, Sent::Value(_)).then(|| type_of(&send.name)).flatten();
                 let (from, to) = (partition.task.to_string(), send.to.to_string());
-                drawing.crossings.push(Crossing { name: send.name.to_string(), from, to, carries });
+                let crossing = Crossing { name: send.name.to_string(), from, to, carries };
+                let name = match send.what {
+                    Sent::Value(slot) => produced.get(&slot).copied(),
+                    Sent::Done(node) => Some(&*partition.nodes[node as usize].name),
+                };
+                if let Some(name) = name {
+                    let label = Some(crossing.size());
+                    sent.entry(send.crossing).or_insert(Source { name, label });
+                }
+                drawing.crossings.push(crossing);
             }
         }
         for partition in partitions {
-            drawing.draw_arrows(partition, partitions);
+            drawing.draw_arrows(partition, &sent);
         }
         drawing
     }
@@ -124,61 +145,80 @@ impl Drawing {
         format!("{drawn:#}\n")
     }
 
-    fn draw_arrows(&mut self, partition: &Partition, all: &[Partition]) {
+    fn draw_arrows(&mut self, partition: &Partition, sent: &Sources<'_>) {
         let name = |node: u32| partition.nodes[node as usize].name.to_string();
-        let from_another = |receive: &crate::partition::Receive| {
-            let mut sends =
-                all.iter().flat_map(|part| part.sends.iter().map(move |send| (part, send)));
-            let (part, send) = sends.find(|(_, send)| send.crossing == receive.crossing)?;
-            let source = match send.what {
-                Sent::Value(slot) => producer(part, slot)?,
-                Sent::Done(node) => part.nodes[node as usize].name.to_string(),
-            };
-            let is_it = |crossing: &&Crossing| {
-                *crossing.name == *send.name && crossing.from == part.task.to_string()
-            };
-            Some(Source {
-                name: source,
-                label: self.crossings.iter().find(is_it).map(Crossing::size),
-            })
-        };
-        let mut arrows = Vec::new();
-        for node in partition.nodes.iter() {
-            for slot in &node.inputs {
-                let received =
-                    partition.receives.iter().find(|receive| receive.slot == Some(*slot));
-                let here = || producer(partition, *slot).map(|name| Source { name, label: None });
-                let Some(source) = received.and_then(from_another).or_else(here) else { continue };
-                let to = node.name.to_string();
-                arrows.push(Arrow {
-                    from: source.name,
-                    to,
-                    is_control: false,
-                    label: source.label,
-                });
-            }
-            for before in &node.after {
-                let (from, to) = (name(*before), node.name.to_string());
-                arrows.push(Arrow { from, to, is_control: true, label: None });
-            }
+        let mut produced = BTreeMap::new();
+        for (slot, name) in producers(partition) {
+            produced.insert(slot, Source { name, label: None });
         }
         for receive in &partition.receives {
-            let Some(source) = from_another(receive).filter(|_| receive.slot.is_none()) else {
-                continue;
-            };
-            for node in &receive.before {
-                let (from, to) = (source.name.clone(), name(*node));
-                arrows.push(Arrow { from, to, is_control: true, label: source.label.clone() });
+            if let Some((slot, source)) = receive.slot.zip(sent.get(&receive.crossing)) {
+                produced.insert(slot, source.clone());
             }
         }
-        self.arrows.extend(arrows);
+        for node in partition.nodes.iter() {
+            for slot in &node.inputs {
+                // A slot that is fed has no source.
+                if let Some(source) = produced.get(slot) {
+                    self.arrows.push(source.arrow(node.name.to_string(), false));
+                }
+            }
+            for before in &node.after {
+                let before = Source { name: &partition.nodes[*before as usize].name, label: None };
+                self.arrows.push(before.arrow(node.name.to_string(), true));
+            }
+        }
+        for receive in partition.receives.iter().filter(|receive| receive.slot.is_none()) {
+            let Some(source) = sent.get(&receive.crossing) else { continue };
+            for node in &receive.before {
+                self.arrows.push(source.arrow(name(*node), true));
+            }
+        }
     }
 }
 
-/// The operation that fills a slot; none if the slot is fed.
-fn producer(partition: &Partition, slot: ValueSlot) -> Option<String> {
-    let gives = |node: &&crate::partition::Node| {
-        (node.first_output.0..node.first_output.0 + node.outputs).contains(&slot.0)
+/// The operations that fill the slots of a partition, by slot; none for one that is fed.
+fn producers(partition: &Partition) -> BTreeMap<ValueSlot, &str> {
+    let outputs = |node: &crate::partition::Node| {
+        let first = node.first_output.0;
+        (first..first + node.outputs).map(ValueSlot)
     };
-    partition.nodes.iter().find(gives).map(|node| node.name.to_string())
+    let nodes = partition.nodes.iter();
+    nodes.flat_map(|node| outputs(node).map(|slot| (slot, &*node.name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::cluster::{LocalDevice, TaskName};
+    use crate::graph::{Graph, Op};
+
+    #[test]
+    fn a_long_chain_is_drawn_in_time_that_grows_as_it_does() {
+        const LENGTH: u32 = 150_000;
+        let node = |i: u32| crate::partition::Node {
+            name: i.to_string().into(),
+            op: Op::Identity,
+            inputs: [ValueSlot(i)].into_iter().collect(),
+            first_output: ValueSlot(i + 1),
+            outputs: 1,
+            after: Default::default(),
+            variables: Default::default(),
+        };
+        let nodes = Arc::new((0..LENGTH).map(node).collect());
+        let mut chain = Partition::empty(TaskName::new("ps", 0), LocalDevice::cpu(0));
+        chain.nodes = nodes;
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            let graph = Graph::new().snapshot().unwrap();
+            let drawing = Drawing::new("chain".to_owned(), &graph, &[chain]);
+            let _ = done.send(drawing.arrows.len()); // the test may have failed
+        });
+        // It takes a part of a second; looking through all nodes for each took a minute.
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(LENGTH as usize - 1));
+    }
 }
