@@ -208,29 +208,35 @@ pub(super) fn calibration(
     origin: &str,
     found: &mut Mistakes,
 ) -> Calibration {
-    let calibration = match file {
-        CalibrationFile::Here(calibration) => *calibration,
+    match file {
+        CalibrationFile::Here(calibration) => {
+            calibration.check(found);
+            *calibration
+        }
         CalibrationFile::In(name) => {
             let path = Path::new(origin).parent().unwrap_or(Path::new("")).join(name);
-            read(&path).unwrap_or_else(|why| {
+            read(&path, found).unwrap_or_else(|why| {
                 found.note("calibration", why);
                 Calibration::default()
             })
         }
-    };
-    calibration.check(found);
-    calibration
+    }
 }
 
-/// The calibration in the file at `path`; the error says why there is none.
-fn read(path: &Path) -> Result<Calibration, String> {
+/// The calibration in the file at `path`, whose mistakes are noted; the error says why there is
+/// none.
+fn read(path: &Path, found: &mut Mistakes) -> Result<Calibration, String> {
     let text = read_file(path).map_err(|error| error.to_string())?;
     let file: Result<InFile, _> = toml::from_str(&text);
     let wrong = |error: toml::de::Error| {
         let path = path.display();
         format!("{path}: {}; `trainyard calibrate` writes such a file", error.message())
     };
-    Ok(file.map_err(wrong)?.calibration)
+    let calibration = file.map_err(wrong)?.calibration;
+    let mut within = Mistakes::default();
+    calibration.check(&mut within);
+    found.note_all("calibration", path, &text, within);
+    Ok(calibration)
 }
 
 struct CalibrationVisitor;

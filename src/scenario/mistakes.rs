@@ -1,5 +1,7 @@
 //! The mistakes in a scenario, noted one by one and reported all at once.
 
+use std::path::Path;
+
 use super::error::{Mistake, ScenarioError, line_of};
 
 /// The mistakes found so far: keys, each with a message.
@@ -11,6 +13,15 @@ pub(super) struct Mistakes {
 impl Mistakes {
     pub(super) fn note(&mut self, path: impl Into<String>, text: impl Into<String>) {
         self.mistakes.push((path.into(), text.into()));
+    }
+
+    /// Notes, at the `key` that names it, the mistakes `of` the file at `path`, which has this
+    /// `text`.
+    pub(super) fn note_all(&mut self, key: &str, path: &Path, text: &str, of: Self) {
+        for (inner, said) in of.mistakes {
+            let line = line_of(text, &inner).map(|line| format!(":{line}")).unwrap_or_default();
+            self.note(key, format!("{}{line}: {inner}: {said}", path.display()));
+        }
     }
 
     pub(super) fn unless(

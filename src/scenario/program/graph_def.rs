@@ -76,16 +76,18 @@ pub(super) fn graph_def(
         parameters: 0,
         activations: 0,
     };
-    measured(file, found)
+    measured(file, &path, found)
 }
 
-/// `file` with its sizes, if it can be imported and its ends are of the types that they must have.
-fn measured(file: GraphFile, found: &mut Mistakes) -> Option<GraphFile> {
+/// `file`, from `path`, with its sizes, if it can be imported and its ends are of the types that
+/// they must have.
+fn measured(file: GraphFile, path: &Path, found: &mut Mistakes) -> Option<GraphFile> {
+    let path = path.display();
     let g = Graph::new();
     let imported = match training_graph(&g, &file.bytes, &file.ends()) {
         Ok(imported) => imported,
         Err(error) => {
-            found.note("program.graph_def", error.to_string());
+            found.note("program.graph_def", format!("{path}: {error}"));
             return None;
         }
     };
@@ -93,12 +95,12 @@ fn measured(file: GraphFile, found: &mut Mistakes) -> Option<GraphFile> {
     let Extent { parameters, activations, .. } = match Extent::of_graph(&g) {
         Ok(extent) => extent,
         Err(error) => {
-            found.note("program.graph_def", error.to_string());
+            found.note("program.graph_def", format!("{path}: {error}"));
             return None;
         }
     };
     found.unless(parameters > 0.0, "program.graph_def", || {
-        "the graph has no variable to train; was it frozen?".to_owned()
+        format!("{path}: the graph has no variable to train; was it frozen?")
     });
     let unchanged = unchanged_variables(&file.bytes, &[&file.loss], &file.measured());
     Some(GraphFile {

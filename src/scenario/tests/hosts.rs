@@ -119,6 +119,10 @@ fn a_calibration_can_be_in_a_file_beside_the_scenario() {
     assert_eq!(scenario.hardware.compute.memory, BytesPerSecond(9e9));
     let missing = parse("calibration = \"no_such.toml\"", &origin).unwrap_err().to_string();
     assert!(missing.contains(":1: calibration: ") && missing.contains("can't read"), "{missing}");
+    std::fs::write(folder.join("measured.toml"), "[calibration]\n\ncrowded = -1").unwrap();
+    let wrong = parse("calibration = \"measured.toml\"", &origin).unwrap_err().to_string();
+    assert!(wrong.contains(":1: calibration: ") && wrong.contains("measured.toml:3: "), "{wrong}");
+    assert!(wrong.ends_with("calibration.crowded: -1 must be at least 0.01 and at most 1"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
