@@ -291,3 +291,24 @@ fn a_squeeze_of_no_axes_is_written_as_what_it_is() {
     assert_eq!(again.kinds().get("Identity"), Some(&1), "{:?}", again.kinds());
     assert_eq!(type_of(&again, &y.name()), "f32[1,?]");
 }
+
+#[test]
+fn a_tensor_array_has_as_many_places_as_the_step_computes() {
+    let of_type = |node: NodeDef, dtype| node.with("dtype", Value::Type(dtype));
+    let nodes = vec![
+        placeholder("x", &[]),
+        of_type(placeholder("size", &[]), I32),
+        scalar("at", 1),
+        of_type(node("TensorArrayV3", "list", &["size"]), F32),
+        node("TensorArrayWriteV3", "written", &["list", "at", "x", "list:1"]),
+        of_type(node("TensorArrayReadV3", "read", &["list", "at", "written"]), F32),
+    ];
+    let read = import(nodes).unwrap().output("read").unwrap();
+    let value_at = |size: i32| {
+        let fed = [("x", Tensor::scalar(2.5f32)), ("size", Tensor::scalar(size))];
+        try_computed(&read, &fed).map(|value| value.item::<f32>().unwrap())
+    };
+    assert_eq!(value_at(2).unwrap(), 2.5);
+    let outside = value_at(1).unwrap_err().to_string();
+    assert!(outside.contains("the index 1"), "{outside}");
+}

@@ -34,10 +34,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "TensorArrayConcatV3" => Box::new(concat),
         "TensorArrayCloseV3" => Box::new(|importer, node| importer.emit(node, Op::NoOp, &[])),
         "TensorListReserve" => Box::new(|importer, node| {
-            let size = match node.known(1) {
-                Ok(known) if !known.has_unknown() => known.clone(),
-                _ => Known::scalar(DType::I32, Element::Value(importer.input(node, 1)?)),
-            };
+            let size = size(importer, node, 1)?;
             Ok(vec![open(node, dims(node, 0), Some(size), Traits::default())?])
         }),
         "EmptyTensorList" => Box::new(|_, node| {
@@ -71,6 +68,14 @@ fn known_size(size: usize) -> Known {
     Known::scalar(DType::I32, Element::Known(size as i64))
 }
 
+/// The number of elements that input `i` says, which only a step may know.
+fn size(importer: &Importer<'_>, node: &Node<'_>, i: usize) -> Result<Known, NodeProblem> {
+    match node.known(i) {
+        Ok(known) if !known.has_unknown() => Ok(known.clone()),
+        _ => Ok(Known::scalar(DType::I32, Element::Value(importer.input(node, i)?))),
+    }
+}
+
 /// The sizes that input `i` says; `None` where it does not even say how many there are.
 fn dims(node: &Node<'_>, i: usize) -> Option<Dims> {
     let known = node.known(i).ok().filter(|known| known.dims.len() == 1)?;
@@ -102,14 +107,14 @@ fn handle(is_gradient: bool) -> Value {
 }
 
 /// `(size)`: a handle, and the elements.
-fn tensor_array(_: &mut Importer<'_>, node: &Node<'_>) -> Values {
+fn tensor_array(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     for hint in ["clear_after_read", "identical_element_shapes"] {
         node.def.flag(hint)?;
     }
     node.def.text("tensor_array_name")?;
     let dims = node.def.shape("element_shape").ok().map(|shape| shape.dims().to_vec());
     let traits = Traits { grows: node.def.flag("dynamic_size")?, ..Traits::default() };
-    let elements = open(node, dims, node.known(0).ok().cloned(), traits)?;
+    let elements = open(node, dims, Some(size(importer, node, 0)?), traits)?;
     Ok(vec![handle(false), elements])
 }
 
@@ -261,7 +266,7 @@ fn element_shape(_: &mut Importer<'_>, node: &Node<'_>) -> Values {
 fn resize(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let value = node.value(0)?;
     if let Some(Listed::Open(list)) = &value.list {
-        let size = node.known(1).ok().cloned();
+        let size = Some(size(importer, node, 1)?);
         let list = OpenList { size, ..list.as_ref().clone() };
         return Ok(vec![Value { list: Some(Listed::Open(Rc::new(list))), ..Value::default() }]);
     }
