@@ -83,9 +83,10 @@ class Group:
             })
         self.cases.append({"name": name, "steps": told})
 
-    def write(self):
+    def write(self, definition=None):
+        """Writes the graph, or `definition` of a part of it, and the cases."""
         with open(f"{self.name}.pb", "wb") as file:
-            definition = self.graph.as_graph_def()
+            definition = definition or self.graph.as_graph_def()
             definition.ClearField("library")
             for node in definition.node:
                 for attribute in ["_class", "_output_shapes"]:

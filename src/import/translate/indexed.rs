@@ -1,15 +1,19 @@
 //! Elements found by indices.
 
-use super::{Def, Importer, Node, NodeProblem, Translate, Values, plain, with_attributes};
-use crate::graph::{Op, Output};
+use super::{Def, Importer, Node, NodeProblem, Translate, Values, plain, sparse, with_attributes};
+use crate::graph::{Op, OpId, Operation, Output, Variable};
 use crate::import::node::axis;
 use crate::import::tensor::known_shape;
+use crate::import::value::Value;
 use crate::operations::{Array, Indexed, Sparse};
-use crate::tensor::{PartialShape, Tensor};
+use crate::tensor::{DType, PartialShape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
-        "Gather" => plain(Indexed::Gather { axis: 0, batch: 0 }),
+        "Gather" => Box::new(|importer, node| match rows_of_variable(importer, node)? {
+            Some(rows) => Ok(rows),
+            None => plain(Indexed::Gather { axis: 0, batch: 0 })(importer, node),
+        }),
         "GatherV2" => Box::new(gather),
         "GatherNd" => checked(|| Indexed::GatherNd),
         "ScatterNd" => Box::new(scatter_nd),
@@ -49,8 +53,56 @@ fn scatter_nd(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Indexed::TensorScatterAdd, &[zeros, indices, updates])
 }
 
+/// The most `Identity` operations between a variable and a gather of its rows that are looked
+/// through: a crafted graph may have any number.
+const MOST_IDENTITIES: usize = 8;
+
+/// The rows of input 0 at input 1, if input 0 is the whole value of a variable of f32: only these
+/// rows travel, and the gradient is of them alone.
+fn rows_of_variable(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+) -> Result<Option<Vec<Value>>, NodeProblem> {
+    let Some((variable, mut after)) = whole_variable(importer, node.value(0)?) else {
+        return Ok(None);
+    };
+    let table = Variable::new(importer.graph.clone(), variable).spec();
+    if table.dtype != DType::F32 || table.shape.rank() == 0 {
+        return Ok(None);
+    }
+    let ids = importer.input(node, 1)?;
+    after.extend(node.controls_beside(&[ids.edge()]));
+    sparse::rows(importer, &node.with_controls(after), variable, ids).map(Some)
+}
+
+/// The variable whose whole value `params` is, and the operations that must run before it is read.
+/// None in a branch, where TensorFlow's gradient is of all rows if the branch is not run.
+fn whole_variable(importer: &Importer<'_>, params: &Value) -> Option<(OpId, Vec<OpId>)> {
+    if params.cell.is_some() || !params.branches.is_empty() {
+        return None;
+    }
+    let Some(output) = &params.output else {
+        return params.variable.map(|(variable, _)| (variable, Vec::new()));
+    };
+    let (mut edge, mut after) = (output.edge(), Vec::new());
+    for _ in 0..=MOST_IDENTITIES {
+        let operation = importer.graph.with_operation(edge.op, Operation::clone);
+        after.extend(operation.control_inputs);
+        match operation.op {
+            Op::ReadVariable if edge.output == 0 => return Some((operation.variables[0], after)),
+            Op::Identity => edge = operation.inputs[0],
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// `(params, indices, axis)`
 fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    let is_of_rows = node.int(2)? == 0 && node.def.int("batch_dims", 0)? == 0;
+    if is_of_rows && let Some(rows) = rows_of_variable(importer, node)? {
+        return Ok(rows);
+    }
     let (params, indices) = (importer.input(node, 0)?, importer.input(node, 1)?);
     let shape = params.tensor_type().shape;
     let axis = axis(node.int(2)?, shape.rank())?;

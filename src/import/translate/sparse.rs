@@ -155,6 +155,16 @@ fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         ));
     }
     let (variable, ids) = (variable_at(node, 0)?, importer.input(node, 1)?);
+    rows(importer, node, variable, ids)
+}
+
+/// The rows of `variable` at `ids`.
+pub(super) fn rows(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    variable: OpId,
+    ids: Output,
+) -> Values {
     let id = importer.emit_on(node, Op::ResourceGather, &[ids], &[variable])?;
     Ok(importer.outputs_of(id).into_iter().take(1).collect())
 }

@@ -6,6 +6,7 @@ mod draws;
 mod dropout;
 mod exported;
 mod random;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::fs;
