@@ -82,7 +82,6 @@ mod tune;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
 
 use crate::cluster::{ClusterSpec, ConfigErrors};
 use crate::data::Source;
@@ -144,11 +143,8 @@ pub struct Scenario {
     /// `program.dataset`: the training data; relative paths begin at the scenario's file. Default:
     /// the embedded digits; synthetic samples for models that make their own.
     pub dataset: Source,
-    /// `[[fault]]`: the faults. Default: none.
+    /// `[[fault]]`: the faults, and `network.silence`. Default: none, and 5 s.
     pub faults: ScenarioFaults,
-    /// `network.silence`: the time after which a silent peer is lost. Default: each world's own,
-    /// 1 s in simulation and 5 s when deployed.
-    pub silence: Option<Duration>,
     /// `[checkpoint]`: the checkpoints to keep. Default: none.
     pub checkpoint: Option<Checkpoint>,
     /// `[tune]`: settings of which each simulated run keeps the best. Default: none.

@@ -95,7 +95,7 @@ impl Trial {
     ) -> Result<Seat, DeploymentError> {
         let run = RunId::new(name.unwrap_or(&self.scenario)).with_settings(self.shared_settings());
         let mut seat = Seat::new(config, self.cluster.spec.clone(), proof, run)?;
-        seat.silence = self.silence;
+        seat.silence = Some(self.cluster.faults.silence);
         Ok(seat)
     }
 

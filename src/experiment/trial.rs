@@ -48,8 +48,6 @@ pub struct Trial {
     pub mode: Mode,
     /// The cluster for its simulation.
     pub cluster: Cluster,
-    /// The time after which a silent peer is lost when it is deployed; none for the default.
-    pub silence: Option<Duration>,
     /// The training's settings.
     pub settings: Settings,
     /// The memory that it may take; none for this machine's.
@@ -142,7 +140,6 @@ impl Trial {
             how: run.how(),
             mode: run.mode,
             cluster,
-            silence: own.silence,
             settings,
             memory_limit: own.memory_limit,
             dataset: None,

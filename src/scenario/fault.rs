@@ -54,11 +54,10 @@ impl ScenarioFaults {
 
 pub(super) fn faults(
     file: Vec<FaultFile>,
-    silence: Option<Duration>,
+    silence: Duration,
     setting: &Setting<'_>,
     found: &mut Mistakes,
 ) -> ScenarioFaults {
-    let silence = silence.unwrap_or(Faults::SILENCE);
     found.above_0(silence.as_secs_f64(), "network.silence");
     let (mut list, mut again) = (Vec::new(), Vec::new());
     for (index, fault) in file.into_iter().enumerate() {

@@ -26,7 +26,7 @@ use crate::cluster::TaskName;
 use crate::kernels::Numerics;
 use crate::report::plan::Price;
 use crate::runtime::Patience;
-use crate::simulation::{Gpus, Hosts};
+use crate::simulation::{Faults, Gpus, Hosts};
 use crate::training::{EvaluatorSettings, Settings, Stop};
 use crate::units::Bytes;
 
@@ -88,7 +88,7 @@ fn checked(
     }
     let runs =
         runs(file.run, workers, file.network.compression, algorithm.is_some(), &file.only, found);
-    let silence = file.network.silence.map(Duration::from);
+    let silence = file.network.silence.map_or(Faults::none().silence, Duration::from);
     let (has_checkpoints, time_limit) = (file.checkpoint.is_some(), file.stop.time);
     let setting = Setting { cluster: &cluster, has_checkpoints, seed: file.seed, time_limit };
     let faults = faults(file.fault, silence, &setting, found);
@@ -123,7 +123,6 @@ fn checked(
         memory_limit: file.memory_limit,
         hardware,
         faults,
-        silence,
         numerics,
         settings,
         dataset,

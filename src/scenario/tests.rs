@@ -123,7 +123,6 @@ fn faults_are_read_with_their_times() {
     ];
     let scenario = example(text).unwrap();
     assert_eq!(scenario.faults.of_seed(7), Faults { silence: 2 * second, list });
-    assert_eq!(scenario.silence, Some(2 * second));
     assert_eq!(scenario.settings.patience, Patience::new(20 * second));
 }
 
@@ -192,7 +191,6 @@ fn an_empty_file_is_a_scenario_with_the_documented_defaults() {
             ("worker".to_owned(), Tasks::Count(2)),
         ]),
         faults: ScenarioFaults { once: Faults::none(), again: Vec::new() },
-        silence: None,
         tune: Tune::default(),
         plan: PlanSpec::default(),
         checkpoint: None,

@@ -9,18 +9,15 @@ pub use crate::faults::{Damage, Fault, FaultKind, SkipReason, SkippedFault, Trig
 /// The faults of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Faults {
-    /// The time that a peer may be silent before it counts as lost.
+    /// The time that a peer may be silent before it counts as lost; 5 s by default.
     pub silence: Duration,
     /// The faults.
     pub list: Vec<Fault>,
 }
 
 impl Faults {
-    /// The default of [`Faults::silence`].
-    pub const SILENCE: Duration = QuicConfig::SILENCE;
-
     /// No faults.
     pub const fn none() -> Self {
-        Self { silence: Self::SILENCE, list: Vec::new() }
+        Self { silence: QuicConfig::SILENCE, list: Vec::new() }
     }
 }

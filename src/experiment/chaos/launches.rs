@@ -22,7 +22,6 @@ use crate::report::Run;
 use crate::runtime::{Code, Error};
 use crate::simulation::{Fault, FaultKind};
 use crate::training::{Recording, Watch};
-use crate::transport::QuicConfig;
 use crate::units::Time;
 
 /// The number of further launches of a timeline that broke a promise; also the number of launches
@@ -61,7 +60,7 @@ type LaunchOutcome = Result<Ended<(Run, Recording)>, ExperimentError>;
 /// Has `trial` judged as a deployed one: two tasks may lose each other when one of them has stood
 /// still for half of what they wait for, since a busy machine adds to that.
 pub(super) fn judged_as_deployed(trial: &mut Trial) {
-    trial.cluster.faults.silence = trial.silence.unwrap_or(QuicConfig::SILENCE) / 2;
+    trial.cluster.faults.silence /= 2;
 }
 
 impl Arena for Launches<'_> {
