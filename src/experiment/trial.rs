@@ -122,7 +122,7 @@ impl Trial {
             dates_ahead: None,
         };
         cluster.hardware.network.validate().map_err(|error| impossible(&error))?;
-        for compute in cluster.hardware.own_compute.values().chain([&cluster.hardware.compute]) {
+        for compute in cluster.hardware.all_compute() {
             compute.validate().map_err(|error| impossible(&error))?;
         }
         let mut settings = own.settings.clone();

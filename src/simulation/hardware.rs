@@ -50,6 +50,12 @@ impl Hardware {
         self.gpus.get(task).map_or(0, |gpus| gpus.count.get())
     }
 
+    /// The speed of every device: of single tasks, of accelerators, then of all others.
+    pub(crate) fn all_compute(&self) -> impl Iterator<Item = &ComputeSpec> {
+        let of_gpus = self.gpus.values().map(|gpus| &gpus.compute);
+        self.own_compute.values().chain(of_gpus).chain([&self.compute])
+    }
+
     /// Whether what its message threads cost was measured: others gather no envelopes.
     pub(crate) fn is_calibrated(&self) -> bool {
         self.message_thread.as_ref().is_some_and(|thread| thread.gathers)

@@ -11,10 +11,7 @@ const HARDLY_ANY: f64 = 1e-3;
 
 /// A lognormal law by which kernels take next to no time.
 pub(super) fn no_kernels(trial: &Trial) -> Option<String> {
-    let hardware = &trial.cluster.hardware;
-    let of_gpus = hardware.gpus.values().map(|gpus| &gpus.compute);
-    let mut all = hardware.own_compute.values().chain(of_gpus).chain([&hardware.compute]);
-    all.find_map(|compute| {
+    trial.cluster.hardware.all_compute().find_map(|compute| {
         let Law::Lognormal { sigma, .. } =
             *compute.straggler.as_ref().or(compute.step_time.as_ref())?
         else {
@@ -64,9 +61,7 @@ pub(super) fn idle_devices(trial: &Trial) -> Option<String> {
 
 /// What stopping a step costs, where no step is stopped. Faults may stop any.
 pub(super) fn cost_of_no_stop(trial: &Trial) -> Option<String> {
-    let hardware = &trial.cluster.hardware;
-    let of_gpus = hardware.gpus.values().map(|gpus| &gpus.compute);
-    let mut all = hardware.own_compute.values().chain(of_gpus).chain([&hardware.compute]);
+    let mut all = trial.cluster.hardware.all_compute();
     let costs = all.any(|ComputeSpec { stop_cost, .. }| !stop_cost.is_zero());
     let stops = matches!(
         trial.mode,

@@ -11,7 +11,9 @@ use super::Trial;
 use crate::experiment::{Experiment, ExperimentError, check_places};
 use crate::graph::{LearningRate, Schedule};
 use crate::report::{Run, World};
+use crate::scenario;
 use crate::training::{Task, train};
+use crate::units::FlopsPerSecond;
 
 /// A training of two workers for 5 s, whose chief takes 100 s a step, with `more` keys.
 fn run(more: &str) -> Result<Run, ExperimentError> {
@@ -343,4 +345,13 @@ fn a_graph_that_no_file_shows_is_not_drawn_and_the_run_is_the_same() {
     });
     assert!(!shown.0 && unseen.0);
     assert_eq!((shown.1, shown.2, shown.3), (unseen.1, unseen.2, unseen.3));
+}
+
+#[test]
+fn accelerators_that_cannot_be_are_an_error_of_the_run() {
+    let text = "[gpus.worker]\ncount = 1\n[[run]]\nname = 'a'\nmode = 'async'\n";
+    let mut scenario = scenario::parse(text, "gpus.toml").unwrap();
+    scenario.hardware.gpus.values_mut().for_each(|gpus| gpus.compute.rate = FlopsPerSecond(0.0));
+    let error = Trial::new(&scenario, &scenario.runs[0], &[]).unwrap_err();
+    assert!(error.to_string().contains("the device's rate is 0"), "{error}");
 }
