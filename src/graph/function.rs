@@ -1,7 +1,7 @@
 //! A part of a graph as a value: what a branch or the body of a loop computes from its inputs.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 
 use super::error::{GraphError, GraphProblem};
 use super::op::Op;
+use super::prune::prune;
 use super::shape_inference::infer;
 use super::state::NewOperation;
-use super::{Edge, Graph, OpId, Output, OutputTypes, TensorType};
+use super::{Edge, Graph, Output, OutputTypes, TensorType};
 use crate::cluster::DeviceSpec;
 
 /// The deepest nesting of functions in functions that a message may have.
@@ -97,10 +98,12 @@ impl Function {
             (0..).zip(inputs).map(|(number, input)| (input.edge(), number)).collect();
         let mut next = inputs.len() as u32;
         let mut calls = Vec::new();
-        let needed = needed(&def, outputs);
-        for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
-            if numbers.contains_key(&Edge { op: id, output: 0 }) {
-                continue;
+        let ends: Vec<Edge> = outputs.iter().map(Output::edge).collect();
+        for id in prune(&def, &BTreeSet::new(), &ends, &[]) {
+            let operation = def.operation(id);
+            let is_input = numbers.contains_key(&Edge { op: id, output: 0 });
+            if is_input || operation.op.is_declaration() {
+                continue; // what touches a declaration is refused
             }
             let refused = |problem| GraphError {
                 operation: operation.to_string(),
@@ -217,21 +220,6 @@ impl Function {
 /// Whether an operation may be in a function: it has a kernel or is a constant.
 fn may_be_called(op: &Op) -> bool {
     matches!(op, Op::Const(_) | Op::Fill { .. } | Op::NoOp | Op::Identity | Op::Defined(_))
-}
-
-/// By operation: whether one of `outputs` is computed from it, or waits for it.
-fn needed(def: &super::GraphDef, outputs: &[Output]) -> Vec<bool> {
-    let mut needed = vec![false; def.operations.len()];
-    outputs.iter().for_each(|output| needed[output.edge().op.0 as usize] = true);
-    for id in (0..def.operations.len() as u32).rev().map(OpId) {
-        let operation = def.operation(id);
-        let before = operation.inputs.iter().map(|edge| edge.op);
-        if needed[id.0 as usize] {
-            let before = before.chain(operation.control_inputs.iter().copied());
-            before.for_each(|id| needed[id.0 as usize] = true);
-        }
-    }
-    needed
 }
 
 struct Listed<'a>(&'a [TensorType]);

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use prost::Message;
 
 use super::wire::{AttrValue, GraphDef as Def, NodeDef, TensorProto, TensorShapeProto, Value};
-use crate::graph::{Edge, Graph, GraphDef, GraphError, Op, OpId, Operation, Output, TensorType};
+use crate::graph::{
+    Edge, Graph, GraphDef, GraphError, Op, OpId, Operation, Output, TensorType, prune,
+};
 use crate::operations::{Array, Broadcast, Guard, Indexed, Rows};
 use crate::tensor::{DType, PartialShape, Tensor};
 
@@ -77,10 +79,13 @@ impl End {
 
 /// The operations that those of `ends` need; all if none is named.
 pub(crate) fn written(def: &GraphDef, ends: &[End]) -> Result<Vec<u8>, ExportError> {
-    let wanted: Vec<OpId> = ends.iter().map(|end| end.op).collect();
-    let needed = needed(def, &wanted);
+    let wanted: Vec<OpId> = match ends {
+        [] => def.iter().map(|(id, _)| id).collect(),
+        ends => ends.iter().map(|end| end.op).collect(),
+    };
     let mut writer = Writer::new(def);
-    for (id, operation) in def.iter().filter(|(id, _)| needed[id.0 as usize]) {
+    for id in prune(def, &BTreeSet::new(), &[], &wanted) {
+        let operation = def.operation(id);
         writer.add(id, operation).ok_or_else(|| ExportError::NoCounterpart {
             operation: operation.name.to_string(),
             kind: operation.op.kind().to_owned(),
@@ -110,21 +115,6 @@ pub(crate) fn drawn(graph: &Graph) -> Result<Vec<u8>, GraphError> {
     let mut writer = Writer::new(&def);
     def.iter().for_each(|(id, operation)| writer.draw(id, operation));
     Ok(Def { node: writer.nodes, library: None }.encode_to_vec())
-}
-
-/// By operation: whether one of `wanted` needs it.
-fn needed(def: &GraphDef, wanted: &[OpId]) -> Vec<bool> {
-    let mut needed = vec![wanted.is_empty(); def.operations.len()];
-    wanted.iter().for_each(|id| needed[id.0 as usize] = true);
-    for id in (0..def.operations.len() as u32).rev().map(OpId) {
-        if needed[id.0 as usize] {
-            let operation = def.operation(id);
-            let inputs = operation.inputs.iter().map(|edge| edge.op);
-            let others = operation.control_inputs.iter().chain(&operation.variables).copied();
-            inputs.chain(others).for_each(|id| needed[id.0 as usize] = true);
-        }
-    }
-    needed
 }
 
 /// TensorFlow's number of an element type.
