@@ -185,16 +185,6 @@ impl TensorType {
         Self { dtype, shape: shape.into() }
     }
 
-    /// Whether the elements are real numbers that kernels compute with.
-    pub(crate) fn is_real(&self) -> bool {
-        matches!(self.dtype, DType::F32 | DType::F64)
-    }
-
-    /// Whether the elements are numbers that kernels compute with.
-    pub(crate) fn is_number(&self) -> bool {
-        self.is_real() || matches!(self.dtype, DType::I32 | DType::I64)
-    }
-
     /// The dimensions, if the elements are f32.
     pub(crate) fn float_dims(&self) -> Option<&[Option<usize>]> {
         (self.dtype == DType::F32).then(|| self.shape.dims())

@@ -75,7 +75,7 @@ fn backward<T>(
     collect: impl FnOnce(&mut Backward<'_>) -> Result<T, GraphError>,
 ) -> Result<T, GraphError> {
     let (graph, given) = (loss.graph(), loss.tensor_type());
-    if !given.is_real() || given.shape.rank() > 0 {
+    if !given.dtype.is_real() || given.shape.rank() > 0 {
         let needs = "an f32 or f64 scalar as loss".to_owned();
         return Err(GraphError::new(
             "gradients",

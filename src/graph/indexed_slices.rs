@@ -2,7 +2,6 @@
 
 use super::error::{GraphError, GraphProblem};
 use super::output::Output;
-use crate::tensor::DType;
 
 /// The derivative of a loss by a variable.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ impl IndexedSlices {
             }
             _ => false,
         };
-        if is_numbered && matches!(index.dtype, DType::I32 | DType::I64) {
+        if is_numbered && index.dtype.is_integer() {
             return Ok(Self { values: values.clone(), indices: indices.clone(), rows });
         }
         let needs = "f32 rows and a vector with the number, i32 or i64, of each".to_owned();

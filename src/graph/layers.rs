@@ -65,8 +65,7 @@ pub fn accuracy(logits: &Output, labels: &Output) -> Result<Output, GraphError> 
     let types = [logits.tensor_type(), labels.tensor_type()];
     let [rows, label] = types.map(|it| it.shape.dims().first().copied().flatten());
     let agree = rows.is_none() || label.is_none() || rows == label;
-    let is_integer = matches!(types[1].dtype, DType::I32 | DType::I64);
-    if types.map(|it| it.shape.rank()) != [2, 1] || !is_integer || !agree {
+    if types.map(|it| it.shape.rank()) != [2, 1] || !types[1].dtype.is_integer() || !agree {
         let needs = "a matrix of logits, and an i32 or i64 label for each row";
         return Err(GraphError::new("accuracy", GraphProblem::needs(needs, &types)));
     }

@@ -71,9 +71,7 @@ pub(super) fn knows(kind: &str) -> bool {
 fn out_type(node: &Node<'_>, name: &str) -> Option<DType> {
     match node.def.attr.get(name).and_then(|attribute| attribute.value.as_ref()) {
         None => Some(DType::I32),
-        Some(Attribute::Type(number)) => {
-            dtype(*number).filter(|dtype| matches!(dtype, DType::I32 | DType::I64))
-        }
+        Some(Attribute::Type(number)) => dtype(*number).filter(|dtype| dtype.is_integer()),
         Some(_) => None,
     }
 }

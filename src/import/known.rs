@@ -81,8 +81,7 @@ impl Known {
 
     /// The integers of a constant, if there are at most [`MOST`].
     pub(super) fn of(tensor: &Tensor) -> Option<Self> {
-        let is_integer = matches!(tensor.dtype(), DType::I32 | DType::I64);
-        if !is_integer || tensor.shape().elements() > MOST {
+        if !tensor.dtype().is_integer() || tensor.shape().elements() > MOST {
             return None;
         }
         let elements = tensor.integers().into_iter().map(Element::Known).collect();

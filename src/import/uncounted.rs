@@ -17,7 +17,7 @@ pub(super) fn why_uncounted(nodes: &[&NodeDef]) -> String {
         let adding = nodes.iter().filter(|node| adds(node));
         let added: BTreeSet<&str> = adding.map(|node| first_origin(&by_name, node).0).collect();
         let is_counter = |node: &&&NodeDef| {
-            let counts = matches!(dtype_of(node), Some(DType::I32 | DType::I64));
+            let counts = dtype_of(node).is_some_and(DType::is_integer);
             counts && added.contains(&*node.name)
         };
         return match variables().find(is_counter) {

@@ -90,7 +90,7 @@ pub(crate) fn follows(op: &Op, at: usize, inputs: &[Known], output: Known) -> bo
         true => at == 0 && of.elements() <= BLOCK,
         false => *other == dtype && (*of == shape || of.rank() == 0),
     };
-    dtype.is_float() && dtype != DType::BF16 && inputs.iter().enumerate().all(fits)
+    dtype.is_real() && inputs.iter().enumerate().all(fits)
 }
 
 /// The result of the chain `links` for the input `x`, whose buffer is reused if nobody else holds

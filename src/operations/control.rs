@@ -302,13 +302,13 @@ impl OpDef for WhileGrad {
         if count > inputs.len() {
             return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
         }
-        let variables = inputs[..self.of.variables()].iter().filter(|x| x.is_real()).count();
+        let variables = inputs[..self.of.variables()].iter().filter(|x| x.dtype.is_real()).count();
         if inputs.len() != count + variables {
             return Err(GraphProblem::needs("the inputs of a loop, and gradients", inputs));
         }
         let (opened, _) = self.of.types(&inputs[..count])?;
         let mut inputs: Vec<TensorType> = opened.iter().chain(&inputs[count..]).copied().collect();
-        let reals: OutputTypes = opened.iter().copied().filter(TensorType::is_real).collect();
+        let reals: OutputTypes = opened.iter().copied().filter(|x| x.dtype.is_real()).collect();
         for (dx, x) in inputs[count..].iter_mut().zip(&reals) {
             // A gradient has the sizes of the variable after the loop, and then of each before.
             *dx = either(*dx, *x).unwrap_or(*dx);
@@ -328,7 +328,7 @@ impl OpDef for WhileGrad {
         let count = self.of.body.inputs().len();
         let forward = self.of.cost(&inputs[..count], &[]);
         let constants = &inputs[self.of.variables()..count];
-        let sums = constants.iter().filter(|(dtype, _)| matches!(dtype, DType::F32 | DType::F64));
+        let sums = constants.iter().filter(|(dtype, _)| dtype.is_real());
         let with_sums: Vec<Known> = inputs.iter().chain(sums).copied().collect();
         let back = run::cost(&self.back, &with_sums);
         forward + self.of.cost_of(back)

@@ -1,6 +1,6 @@
 //! Products of all elements up to each along an axis.
 
-use super::types::{is_number, outputs};
+use super::types::outputs;
 use super::{Array, Compare};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
@@ -41,7 +41,7 @@ impl OpDef for Cumprod {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        let fits = |x: &TensorType| self.axis < x.shape.rank() && is_number(x.dtype);
+        let fits = |x: &TensorType| self.axis < x.shape.rank() && x.dtype.is_number();
         let result = match inputs {
             [x] if fits(x) => Some(*x),
             _ => None,

@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 
 use super::array::check_direction;
-use super::types::is_index;
 use super::{Array, Broadcast};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
@@ -99,15 +98,15 @@ impl OpDef for Dynamic {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (count, what) = self.sizes();
         let are_sizes = |sizes: &[TensorType]| {
-            sizes.len() == count && sizes.iter().all(|sizes| is_index(sizes.dtype))
+            sizes.len() == count && sizes.iter().all(|sizes| sizes.dtype.is_integer())
         };
         let fits = match (self.change, inputs) {
             (Change::Range, [start, limit, delta]) => {
                 let is_like = |x: &TensorType| x.dtype == start.dtype && x.shape.rank() == 0;
-                start.is_number() && [*start, *limit, *delta].iter().all(is_like)
+                start.dtype.is_number() && [*start, *limit, *delta].iter().all(is_like)
             }
             (Change::TileGrad | Change::StridedSliceGrad(_), [dy, sizes @ .., x]) => {
-                dy.dtype == x.dtype && x.is_number() && are_sizes(sizes)
+                dy.dtype == x.dtype && x.dtype.is_number() && are_sizes(sizes)
             }
             (Change::Range | Change::TileGrad | Change::StridedSliceGrad(_), _) | (_, []) => false,
             (_, [_, sizes @ ..]) => are_sizes(sizes),

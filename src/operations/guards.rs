@@ -89,7 +89,7 @@ impl OpDef for Guard {
             (Self::StopGradient | Self::CustomGradient, [x]) | (Self::Print { .. }, [x, ..]) => {
                 Ok(smallvec![*x])
             }
-            (Self::CheckNumerics { .. }, [x]) if x.is_real() => Ok(smallvec![*x]),
+            (Self::CheckNumerics { .. }, [x]) if x.dtype.is_real() => Ok(smallvec![*x]),
             (Self::CheckNumerics { .. }, _) => Err(GraphProblem::needs("one f32 or f64", inputs)),
             (Self::Assert { .. }, [condition]) if condition.dtype == DType::Bool => Ok(smallvec![]),
             (Self::Assert { .. }, _) => Err(GraphProblem::needs("one bool", inputs)),

@@ -6,7 +6,7 @@ mod build;
 use smallvec::smallvec;
 
 use super::Array;
-use super::types::{Dims, inserted, is_float, is_index, is_number, typed};
+use super::types::{Dims, inserted, typed};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     OpDef, Output, OutputTypes, Outputs, TensorType, bytes, one,
@@ -149,10 +149,10 @@ impl OpDef for Indexed {
                 slices_at(params.shape, *indices).and_then(|dims| typed(params.dtype, &dims))
             }
             (Self::ScatterNd(shape), [indices, updates]) => {
-                scattered(*updates, (*shape).into(), *indices).filter(|_| is_number(updates.dtype))
+                scattered(*updates, (*shape).into(), *indices).filter(|_| updates.dtype.is_number())
             }
             (Self::TensorScatterAdd | Self::TensorScatterUpdate, [x, indices, updates]) => {
-                let can_add = *self == Self::TensorScatterUpdate || is_number(x.dtype);
+                let can_add = *self == Self::TensorScatterUpdate || x.dtype.is_number();
                 scattered(*updates, x.shape, *indices)
                     .filter(|_| can_add && x.dtype == updates.dtype)
             }
@@ -160,7 +160,7 @@ impl OpDef for Indexed {
                 let are_scalars =
                     on.dtype() == off.dtype() && on.shape().rank() + off.shape().rank() == 0;
                 let dims = indices.shape.dims();
-                let fits = are_scalars && is_index(indices.dtype) && *axis <= dims.len();
+                let fits = are_scalars && indices.dtype.is_integer() && *axis <= dims.len();
                 fits.then(|| inserted(dims, *axis, Some(*depth)))
                     .and_then(|dims| typed(on.dtype(), &dims))
             }
@@ -298,7 +298,7 @@ fn gather(
     let of_batch = |shape: &PartialShape| shape.dims().get(..batch).map(PartialShape::new);
     of_batch(&params.shape)?.merge(&of_batch(&indices.shape)?)?;
     let dims: Dims = [before, &indices.shape.dims()[batch..], after].concat().into();
-    (is_index(indices.dtype) && batch <= axis).then(|| typed(params.dtype, &dims))?
+    (indices.dtype.is_integer() && batch <= axis).then(|| typed(params.dtype, &dims))?
 }
 
 /// The size and the width of what is gathered from, and the positions of the slices in it. With
@@ -332,8 +332,9 @@ fn gather_grad(
     indices: TensorType,
 ) -> Option<OutputTypes> {
     let gathered = gather(axis, params, indices)?;
-    let fits =
-        is_float(dy) && dy.dtype == params.dtype && gathered[0].shape.merge(&dy.shape).is_some();
+    let fits = dy.dtype.is_real()
+        && dy.dtype == params.dtype
+        && gathered[0].shape.merge(&dy.shape).is_some();
     fits.then(|| smallvec![params])
 }
 
@@ -341,7 +342,7 @@ fn gather_grad(
 fn slices_at(shape: PartialShape, indices: TensorType) -> Option<Dims> {
     let (Some(depth), positions) = indices.shape.dims().split_last()? else { return None };
     let slice = shape.dims().get(*depth..)?;
-    is_index(indices.dtype).then(|| [positions, slice].concat().into())
+    indices.dtype.is_integer().then(|| [positions, slice].concat().into())
 }
 
 /// The type of the result of putting `updates` into `shape`.

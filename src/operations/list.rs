@@ -2,7 +2,6 @@
 
 use smallvec::smallvec;
 
-use super::types::is_index;
 use super::{Array, Broadcast, Indexed};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
@@ -93,9 +92,9 @@ impl List {
                     _ => return None,
                 };
                 let all = with_element(list, count.filter(|_| !grows), element)?;
-                is_index(at.dtype).then(|| smallvec![all])
+                at.dtype.is_integer().then(|| smallvec![all])
             }
-            (Self::SetGrad, [dy, at, list]) if is_index(at.dtype) && dy.dtype == list.dtype => {
+            (Self::SetGrad, [dy, at, list]) if at.dtype.is_integer() && dy.dtype == list.dtype => {
                 let [count, ..] = list.shape.dims() else { return None };
                 let [_, element @ ..] = dy.shape.dims() else { return None };
                 Some(smallvec![with_element(list, *count, element)?])
@@ -121,7 +120,7 @@ impl List {
                 Some(smallvec![with_element(list, None, axes)?])
             }
             (Self::Sum, [first, others @ ..])
-                if first.is_number() && others.iter().all(is_alike) =>
+                if first.dtype.is_number() && others.iter().all(is_alike) =>
             {
                 let mut sum = *first;
                 for list in others {

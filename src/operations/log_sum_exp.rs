@@ -1,7 +1,6 @@
 //! `ln ∑ eˣ` along some axes, of operations that stay within the range of floats (TensorFlow
 //! `tf.math.reduce_logsumexp`).
 
-use super::types::is_float;
 use crate::graph::{GraphError, GraphProblem, Output};
 use crate::tensor::DType;
 
@@ -38,7 +37,7 @@ impl Output {
     #[track_caller]
     pub fn log_sum_exp_keep_dims(&self, axes: &[isize]) -> Result<Self, GraphError> {
         let of = self.tensor_type();
-        if !is_float(of) {
+        if !of.dtype.is_real() {
             let problem = GraphProblem::needs("one f32 or f64", &[of]);
             return Err(GraphError::new("LogSumExp", problem));
         }

@@ -2,7 +2,6 @@
 
 use smallvec::smallvec;
 
-use super::types::{is_float, is_index};
 use super::{Rows, Unary};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
@@ -56,7 +55,7 @@ impl OpDef for LossFunction {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        let is_real = inputs.first().is_some_and(|x| is_float(*x));
+        let is_real = inputs.first().is_some_and(|x| x.dtype.is_real());
         let (outputs, needs) = match (self, inputs) {
             (Self::Softmax | Self::LogSoftmax, [x]) => (
                 (x.shape.rank() > 0).then(|| smallvec![*x]),
@@ -239,7 +238,10 @@ fn sparse(logits: TensorType, labels: TensorType) -> Option<OutputTypes> {
         return None;
     };
     let rows = agree(rows, labelled)?;
-    is_index(labels.dtype).then(|| loss_of_rows(TensorType::new(logits.dtype, [rows, classes])))?
+    labels
+        .dtype
+        .is_integer()
+        .then(|| loss_of_rows(TensorType::new(logits.dtype, [rows, classes])))?
 }
 
 /// A loss for each row of `logits`, and their gradient, not yet written.

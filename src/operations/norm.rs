@@ -4,7 +4,6 @@ mod compute;
 
 use smallvec::smallvec;
 
-use super::types::is_float;
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes,
@@ -129,7 +128,7 @@ impl OpDef for Norm {
                  row",
             ),
             (Self::Dropout { .. }, [x, counter]) => (
-                (is_float(*x) && *counter == TensorType::new(DType::I64, Shape::SCALAR))
+                (x.dtype.is_real() && *counter == TensorType::new(DType::I64, Shape::SCALAR))
                     .then(|| smallvec![*x]),
                 "f32 or f64, and an i64 scalar that counts the steps",
             ),

@@ -3,7 +3,6 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::reduce;
-use super::types::{is_float, is_index, is_number};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     OpDef, Output, OutputTypes, Outputs, TensorType,
@@ -111,11 +110,12 @@ impl OpDef for Order {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let outputs = match (self, inputs) {
             (Self::ArgMax { axis, dtype } | Self::ArgMin { axis, dtype }, [x]) => {
-                position(*x, *axis).filter(|_| is_index(*dtype)).map(|shape| one(*dtype, shape))
+                position(*x, *axis).filter(|_| dtype.is_integer()).map(|shape| one(*dtype, shape))
             }
             (Self::TopK { k }, [x]) => top(*x, *k),
             (Self::TopKGrad, [dy, positions, x]) => {
-                let fits = is_float(*x) && dy.dtype == x.dtype && positions.dtype == DType::I32;
+                let fits =
+                    x.dtype.is_real() && dy.dtype == x.dtype && positions.dtype == DType::I32;
                 let shapes =
                     dy.shape.merge(&positions.shape).is_some() && dy.shape.rank() == x.shape.rank();
                 (fits && shapes).then(|| smallvec![*x])
@@ -190,7 +190,7 @@ impl OpDef for Order {
 
 fn position(x: TensorType, axis: usize) -> Option<PartialShape> {
     let mut dims: SmallVec<[_; 8]> = x.shape.dims().into();
-    if axis >= dims.len() || dims[axis] == Some(0) || !is_number(x.dtype) {
+    if axis >= dims.len() || dims[axis] == Some(0) || !x.dtype.is_number() {
         return None;
     }
     dims.remove(axis);
@@ -200,7 +200,7 @@ fn position(x: TensorType, axis: usize) -> Option<PartialShape> {
 fn top(x: TensorType, k: Option<usize>) -> Option<OutputTypes> {
     let mut dims: SmallVec<[_; 8]> = x.shape.dims().into();
     let last = dims.last_mut()?;
-    if last.is_some_and(|last| k.is_some_and(|k| last < k)) || !is_number(x.dtype) {
+    if last.is_some_and(|last| k.is_some_and(|k| last < k)) || !x.dtype.is_number() {
         return None;
     }
     *last = k.or(*last);
@@ -213,7 +213,7 @@ fn in_top(predictions: TensorType, targets: TensorType) -> Option<OutputTypes> {
         return None;
     };
     let rows = agree(rows, targeted)?;
-    is_index(targets.dtype).then(|| one(DType::Bool, [rows]))
+    targets.dtype.is_integer().then(|| one(DType::Bool, [rows]))
 }
 
 /// An axis as a run, and the shape without it.

@@ -3,7 +3,6 @@
 use smallvec::SmallVec;
 
 use super::Broadcast;
-use super::types::is_float;
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
@@ -150,7 +149,7 @@ fn product(
     let ([a_batch @ .., a0, a1], [b_batch @ .., b0, b1]) = (a.shape.dims(), b.shape.dims()) else {
         return None;
     };
-    if !is_float(a) || a.dtype != b.dtype {
+    if !a.dtype.is_real() || a.dtype != b.dtype {
         return None;
     }
     let (rows, inner_a) = if transpose_a { (a1, a0) } else { (a0, a1) };

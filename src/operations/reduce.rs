@@ -2,7 +2,6 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::types::{is_float, is_number};
 use crate::graph::{
     Attributes, Axes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind,
     Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, bytes, one,
@@ -76,7 +75,7 @@ impl OpDef for Reduce {
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let of_truth = matches!(self.reduction, Reduction::Any | Reduction::All);
         let outputs = match inputs {
-            [x] if if of_truth { x.dtype == DType::Bool } else { is_number(x.dtype) } => {
+            [x] if if of_truth { x.dtype == DType::Bool } else { x.dtype.is_number() } => {
                 self.reduced(x.shape).map(|shape| one(x.dtype, shape))
             }
             _ => None,
@@ -145,7 +144,7 @@ impl OpDef for ReduceGrad {
         let of_truth = matches!(self.0.reduction, Reduction::Any | Reduction::All);
         let outputs = match inputs {
             _ if of_truth => None, // no gradient passes through it
-            [dy, x, y @ ..] if is_float(*x) && y.len() == usize::from(extreme) => {
+            [dy, x, y @ ..] if x.dtype.is_real() && y.len() == usize::from(extreme) => {
                 let left = self.0.reduced(x.shape);
                 let fits = |value: &TensorType| {
                     value.dtype == x.dtype

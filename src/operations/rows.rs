@@ -1,7 +1,6 @@
 //! Rows, with a value for each of their columns or for each row.
 
 use super::chain::elementwise;
-use super::types::is_float;
 use super::{Binary, Reduce};
 use crate::graph::{
     Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
@@ -128,7 +127,7 @@ elementwise!(
 /// The last dimension of `x`, if it has at least two and real numbers.
 fn columns(x: TensorType) -> Option<Option<usize>> {
     let [.., _, columns] = x.shape.dims() else { return None };
-    is_float(x).then_some(*columns)
+    x.dtype.is_real().then_some(*columns)
 }
 
 fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
@@ -141,7 +140,7 @@ fn bias_add(x: TensorType, bias: TensorType) -> Option<OutputTypes> {
 fn scale_rows(x: TensorType, factor: TensorType) -> Option<OutputTypes> {
     let (&[rows, columns], &[factors]) = (x.shape.dims(), factor.shape.dims()) else { return None };
     let rows = agree(rows, factors)?;
-    (is_float(x) && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
+    (x.dtype.is_real() && x.dtype == factor.dtype).then(|| one(x.dtype, [rows, columns]))
 }
 
 impl Output {

@@ -27,11 +27,11 @@ fn shared(inputs: &[TensorType], fits: impl Fn(&TensorType) -> bool) -> Option<D
 }
 
 pub(super) fn real(inputs: &[TensorType]) -> Option<DType> {
-    shared(inputs, TensorType::is_real)
+    shared(inputs, |input| input.dtype.is_real())
 }
 
 pub(super) fn number(inputs: &[TensorType]) -> Option<DType> {
-    shared(inputs, TensorType::is_number)
+    shared(inputs, |input| input.dtype.is_number())
 }
 
 pub(super) fn truth(inputs: &[TensorType]) -> Option<DType> {
@@ -64,19 +64,6 @@ pub(super) fn broadcast(inputs: &[TensorType]) -> Option<PartialShape> {
 /// One output of these dimensions; `None` if they are more than a shape can have.
 pub(super) fn typed(dtype: DType, dims: &[Option<usize>]) -> Option<OutputTypes> {
     PartialShape::checked(dims).map(|shape| one(dtype, shape))
-}
-
-pub(super) fn is_index(dtype: DType) -> bool {
-    matches!(dtype, DType::I32 | DType::I64)
-}
-
-/// Whether elements of the type can be added up.
-pub(super) fn is_number(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
-}
-
-pub(super) fn is_float(x: TensorType) -> bool {
-    matches!(x.dtype, DType::F32 | DType::F64)
 }
 
 /// `dims` with another before `axis`.

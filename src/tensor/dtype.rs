@@ -59,7 +59,22 @@ impl DType {
             .find(|dtype| dtype.code() == code)
     }
 
-    /// Whether it is a type of real numbers.
+    /// Whether it is a type of real numbers that kernels compute with.
+    pub(crate) fn is_real(self) -> bool {
+        matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// Whether it is a type of integers that kernels compute with.
+    pub(crate) fn is_integer(self) -> bool {
+        matches!(self, Self::I32 | Self::I64)
+    }
+
+    /// Whether it is a type of numbers that kernels compute with.
+    pub(crate) fn is_number(self) -> bool {
+        self.is_real() || self.is_integer()
+    }
+
+    /// Whether it is a type of real numbers, also one for storage.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::BF16)
     }

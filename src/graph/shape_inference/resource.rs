@@ -118,7 +118,7 @@ fn is_scalar(dtype: DType, x: &TensorType) -> bool {
 }
 
 fn is_list(x: &TensorType) -> bool {
-    matches!(x.dtype, DType::I32 | DType::I64) && x.shape.rank() == 1
+    x.dtype.is_integer() && x.shape.rank() == 1
 }
 
 /// The type of any number of rows of `whole`.

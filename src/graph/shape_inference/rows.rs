@@ -25,5 +25,5 @@ pub(super) fn are_slices(values: TensorType, ids: TensorType, table: TensorType)
 }
 
 fn is_ids(ids: TensorType) -> bool {
-    matches!(ids.dtype, DType::I32 | DType::I64)
+    ids.dtype.is_integer()
 }

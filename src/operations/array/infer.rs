@@ -5,7 +5,7 @@ use smallvec::smallvec;
 use super::range::range_len;
 use super::{Array, range, slices};
 use crate::graph::{GraphProblem, OutputTypes, TensorType, agree, one};
-use crate::operations::types::{Dims, inserted, is_float, is_index, is_number, typed};
+use crate::operations::types::{Dims, inserted, typed};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 /// The most parts that one operation takes a tensor apart into: a graph from elsewhere names their
@@ -58,10 +58,10 @@ pub(super) fn infer(op: &Array, inputs: &[TensorType]) -> Result<OutputTypes, Gr
             (range(start, limit, delta), range::needs(start, limit, delta).to_owned())
         }
         (Array::Shape(dtype), [x]) => {
-            (is_index(*dtype).then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned())
+            (dtype.is_integer().then(|| one(*dtype, [x.shape.rank()])), INDEX.to_owned())
         }
         (Array::Size(dtype), [_]) => {
-            (is_index(*dtype).then(|| one(*dtype, Shape::SCALAR)), INDEX.to_owned())
+            (dtype.is_integer().then(|| one(*dtype, Shape::SCALAR)), INDEX.to_owned())
         }
         (Array::Rank, [_]) => (Some(one(DType::I32, Shape::SCALAR)), String::new()),
         (Array::StridedSliceGrad(subscripts), [dy, x]) => (
@@ -118,16 +118,17 @@ fn moved(op: &Array, x: TensorType) -> Option<(Option<Dims>, String)> {
             ),
         ),
         Array::MirrorPadGrad { paddings, mirror } => (
-            slices::mirror_pad_grad(dims, paddings, *mirror).filter(|_| is_float(x)),
+            slices::mirror_pad_grad(dims, paddings, *mirror).filter(|_| x.dtype.is_real()),
             format!("a floating-point gradient that was padded by {paddings:?}"),
         ),
         Array::Tile(multiples) => {
             (tile(dims, multiples), format!("one dimension for each of {multiples:?}"))
         }
         Array::Reverse(axes) => (unchanged(axes.iter().all(is_axis)), format!("the axes {axes:?}")),
-        Array::Cumsum { axis, .. } => {
-            (unchanged(is_axis(axis) && is_number(x.dtype)), format!("numbers, and an axis {axis}"))
-        }
+        Array::Cumsum { axis, .. } => (
+            unchanged(is_axis(axis) && x.dtype.is_number()),
+            format!("numbers, and an axis {axis}"),
+        ),
         Array::ZerosLike => (unchanged(true), String::new()),
         _ => return None,
     })
@@ -256,7 +257,7 @@ fn tile_grad(x: TensorType, multiples: &[usize]) -> Option<OutputTypes> {
         None => Some(None),
         Some(dim) => (*multiple > 0 && dim.is_multiple_of(*multiple)).then(|| Some(dim / multiple)),
     };
-    let fits = is_float(x) && x.shape.rank() == multiples.len();
+    let fits = x.dtype.is_real() && x.shape.rank() == multiples.len();
     let dims: Option<Dims> = x.shape.dims().iter().zip(multiples).map(part).collect();
     typed(x.dtype, &dims.filter(|_| fits)?)
 }

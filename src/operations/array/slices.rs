@@ -1,7 +1,7 @@
 //! The dimensions of parts of values, and of padded values.
 
 use crate::graph::{Mirror, OutputTypes, Subscript, TensorType, agree};
-use crate::operations::types::{Dims, is_float};
+use crate::operations::types::Dims;
 use crate::tensor::PartialShape;
 
 /// The dimensions of the part of `size` that begins at `begin`.
@@ -49,7 +49,7 @@ pub(super) fn strided_grad(
     x: TensorType,
 ) -> Option<OutputTypes> {
     let taken = PartialShape::checked(&strided(x.shape.dims(), subscripts)?)?;
-    (taken.merge(&dy.shape).is_some() && is_float(x) && dy.dtype == x.dtype)
+    (taken.merge(&dy.shape).is_some() && x.dtype.is_real() && dy.dtype == x.dtype)
         .then(|| smallvec::smallvec![x])
 }
 

@@ -2,7 +2,7 @@
 //! one kernel, or over several tasks.
 
 use super::{If, While, WhileGrad};
-use crate::graph::{Call, ComputeError, Function, Op, OpDef, Outputs, TensorType};
+use crate::graph::{Call, ComputeError, Function, Op, OpDef, Outputs};
 use crate::tensor::Tensor;
 
 /// The most iterations of a loop. A kernel can't be stopped, so a loop without end would keep its
@@ -194,7 +194,7 @@ pub(crate) struct Back {
 impl Back {
     fn new(forward: &mut Forward<'_>, gradients: Vec<Tensor>) -> Self {
         let constants = std::mem::take(&mut forward.constants);
-        let is_real = |x: &&Tensor| TensorType::new(x.dtype(), x.shape()).is_real();
+        let is_real = |x: &&Tensor| x.dtype().is_real();
         let zeros = |x: &Tensor| match x.is_hollow() {
             true => Tensor::hollow(x.dtype(), x.shape()),
             false => Tensor::zeros(x.dtype(), x.shape()),

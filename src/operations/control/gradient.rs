@@ -10,13 +10,13 @@ use crate::tensor::DType;
 fn back(of: &Function) -> Result<Function, GraphError> {
     let count = of.inputs().len();
     let outputs = of.infer(of.inputs()).map_err(|problem| GraphError::new("gradients", problem))?;
-    let arriving = outputs.iter().copied().filter(TensorType::is_real);
+    let arriving = outputs.iter().copied().filter(|x| x.dtype.is_real());
     let types: Vec<TensorType> = of.inputs().iter().copied().chain(arriving).collect();
     Function::build(&types, |all| {
         let (inputs, arrived) = all.split_at(count);
         let graph = all.first().map(|x| x.graph().clone()).unwrap_or_default();
         let values = of.add_to(&graph, inputs, |call| call.device.clone())?;
-        let real = values.iter().filter(|value| value.tensor_type().is_real());
+        let real = values.iter().filter(|value| value.tensor_type().dtype.is_real());
         let mut loss: Option<Output> = None;
         for (value, dy) in real.zip(arrived) {
             let term = value.mul(dy)?.sum();
@@ -26,7 +26,7 @@ fn back(of: &Function) -> Result<Function, GraphError> {
             });
         }
         let by: Vec<Output> =
-            inputs.iter().filter(|x| x.tensor_type().is_real()).cloned().collect();
+            inputs.iter().filter(|x| x.tensor_type().dtype.is_real()).cloned().collect();
         let found = match loss {
             Some(loss) => gradients(&loss, &by)?,
             None => vec![None; by.len()],
@@ -47,7 +47,7 @@ fn sum(a: &Output, b: &Output) -> Result<Output, GraphError> {
 /// The gradients that have arrived at the outputs of real numbers; zeros where none has.
 fn arrived(of: &Backprop<'_>) -> Vec<Output> {
     let outputs = (0..of.outputs()).map(|i| (i, of.output(i)));
-    let real = outputs.filter(|(_, output)| output.tensor_type().is_real());
+    let real = outputs.filter(|(_, output)| output.tensor_type().dtype.is_real());
     real.map(|(i, output)| of.arrived(i).unwrap_or_else(|| output.zeros_like())).collect()
 }
 
@@ -56,7 +56,7 @@ fn arrived(of: &Backprop<'_>) -> Vec<Output> {
 fn spread(of: &Backprop<'_>, first: &Output, skipped: usize) -> Vec<Option<Output>> {
     let mut next = 0;
     let gradient = |i: usize| {
-        if i < skipped || !of.input(i).tensor_type().is_real() {
+        if i < skipped || !of.input(i).tensor_type().dtype.is_real() {
             return None;
         }
         next += 1;
@@ -76,7 +76,7 @@ pub(super) fn of_if(op: &If, of: &Backprop<'_>) -> Result<Vec<Option<Output>>, G
 /// One iteration of a loop back, as [`WhileGrad`] has it.
 fn iteration_back(of: &While) -> Result<Function, GraphError> {
     let back = back(&of.body)?;
-    let is_real = |x: &&TensorType| x.is_real();
+    let is_real = |x: &&TensorType| x.dtype.is_real();
     let sums = of.body.inputs()[of.variables()..].iter().filter(is_real);
     let types: Vec<TensorType> = back.inputs().iter().chain(sums).copied().collect();
     Function::build(&types, |all| {

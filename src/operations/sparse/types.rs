@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use crate::graph::{OutputTypes, TensorType, agree, one};
 use crate::operations::MAX_PARTS;
-use crate::operations::types::{is_index, typed};
+use crate::operations::types::typed;
 use crate::tensor::{DType, PartialShape};
 
 pub(super) fn is_vector(x: TensorType) -> bool {
@@ -13,14 +13,14 @@ pub(super) fn is_vector(x: TensorType) -> bool {
 
 pub(super) fn unique_types(x: TensorType) -> Option<OutputTypes> {
     let values = TensorType::new(x.dtype, [None]);
-    (is_index(x.dtype) && is_vector(x))
+    (x.dtype.is_integer() && is_vector(x))
         .then(|| smallvec![values, TensorType::new(DType::I32, x.shape)])
 }
 
 pub(super) fn difference_types(x: TensorType, y: TensorType) -> Option<OutputTypes> {
     let (&[sets, _], &[others, _]) = (x.shape.dims(), y.shape.dims()) else { return None };
     agree(sets, others)?;
-    (is_index(x.dtype) && x.dtype == y.dtype).then(|| {
+    (x.dtype.is_integer() && x.dtype == y.dtype).then(|| {
         smallvec![
             TensorType::new(DType::I64, [None, Some(2)]),
             TensorType::new(x.dtype, [None]),
@@ -36,7 +36,7 @@ pub(super) fn segment_sum(
 ) -> Option<OutputTypes> {
     let dims = x.float_dims()?;
     let rank = ids.shape.rank();
-    if !is_index(ids.dtype) || rank > dims.len() {
+    if !ids.dtype.is_integer() || rank > dims.len() {
         return None;
     }
     let (numbered, row) = dims.split_at(rank);
@@ -46,7 +46,7 @@ pub(super) fn segment_sum(
 
 pub(super) fn shard_types(ids: TensorType, shards: usize) -> Option<OutputTypes> {
     let each = |dtype| std::iter::repeat_n(TensorType::new(dtype, [None]), shards);
-    (is_index(ids.dtype) && is_vector(ids) && (1..=MAX_PARTS).contains(&shards))
+    (ids.dtype.is_integer() && is_vector(ids) && (1..=MAX_PARTS).contains(&shards))
         .then(|| each(ids.dtype).chain(each(DType::I32)).collect())
 }
 

@@ -52,7 +52,7 @@ impl NanTensor {
 impl Hook for NanTensor {
     fn begin(&mut self, _: &Task, _: &Graph) -> Result<()> {
         let dtype = self.loss.tensor_type().dtype;
-        if matches!(dtype, DType::F32 | DType::F64) {
+        if dtype.is_real() {
             return Ok(());
         }
         let message = format!(

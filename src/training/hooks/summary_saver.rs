@@ -52,9 +52,7 @@ impl Hook for SummarySaver {
     fn begin(&mut self, _: &Task, _: &Graph) -> Result<()> {
         for (tag, output) in &self.scalars {
             let wanted = output.tensor_type();
-            let is_number =
-                matches!(wanted.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64);
-            if wanted.shape.rank() != 0 || !is_number {
+            if wanted.shape.rank() != 0 || !wanted.dtype.is_number() {
                 let message = format!(
                     "`{}`, to be written as `{tag}`, is {wanted} and no scalar number",
                     output.name()
