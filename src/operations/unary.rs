@@ -99,79 +99,68 @@ pub(crate) enum Seen {
     Nothing,
 }
 
-impl Unary {
-    /// Each function, with any attribute.
-    const ALL: [Self; 29] = [
-        Self::Relu,
-        Self::Relu6,
-        Self::LeakyRelu(0.2),
-        Self::Elu,
-        Self::Selu,
-        Self::Gelu { approximate: false },
-        Self::Sigmoid,
-        Self::Tanh,
-        Self::Softplus,
-        Self::Softsign,
-        Self::Silu,
-        Self::LogSigmoid,
-        Self::Exp,
-        Self::Expm1,
-        Self::Log,
-        Self::Log1p,
-        Self::Sqrt,
-        Self::Rsqrt,
-        Self::Reciprocal,
-        Self::Square,
-        Self::Abs,
-        Self::Sign,
-        Self::Neg,
-        Self::Floor,
-        Self::Ceil,
-        Self::Round,
-        Self::Sin,
-        Self::Cos,
-        Self::Erf,
-    ];
+/// The list of all functions, and a record of each: what its gradient sees, and the operations of
+/// it and of its gradient for an element.
+macro_rules! records {
+    ($(
+        $name:ident $(($factor:literal))? $({ $key:ident: $value:literal })?: $seen:ident $work:expr,
+    )*) => {
+        /// Each function, with any attribute.
+        pub(crate) const ALL: [Self; [$(stringify!($name)),*].len()] =
+            [$(Self::$name $(($factor))? $({ $key: $value })?),*];
 
-    /// The kinds of the function and of its gradient, what the gradient sees, and the operations of
-    /// both for an element.
-    fn record(self) -> ([&'static str; 2], Seen, [usize; 2]) {
-        use Seen::{Input, Nothing, Output};
-        match self {
-            Self::Relu => (["Relu", "ReluGrad"], Output, [1, 2]),
-            Self::Relu6 => (["Relu6", "Relu6Grad"], Output, [2, 2]),
-            Self::LeakyRelu(_) => (["LeakyRelu", "LeakyReluGrad"], Input, [1, 2]),
-            Self::Elu => (["Elu", "EluGrad"], Output, [EXP + 2, 2]),
-            Self::Selu => (["Selu", "SeluGrad"], Output, [EXP + 2, 2]),
-            Self::Gelu { .. } => (["Gelu", "GeluGrad"], Input, [TANH, TANH + EXP]),
-            Self::Sigmoid => (["Sigmoid", "SigmoidGrad"], Output, [TANH, 2]),
-            Self::Tanh => (["Tanh", "TanhGrad"], Output, [TANH, 2]),
-            Self::Softplus => (["Softplus", "SoftplusGrad"], Input, [2 * EXP, TANH]),
-            Self::Softsign => (["Softsign", "SoftsignGrad"], Input, [2, 2]),
-            Self::Silu => (["Silu", "SiluGrad"], Input, [TANH, TANH]),
-            Self::LogSigmoid => (["LogSigmoid", "LogSigmoidGrad"], Input, [2 * EXP, TANH]),
-            Self::Exp => (["Exp", "ExpGrad"], Output, [EXP, 2]),
-            Self::Expm1 => (["Expm1", "Expm1Grad"], Input, [EXP, EXP]),
-            Self::Log => (["Log", "LogGrad"], Input, [EXP, 2]),
-            Self::Log1p => (["Log1p", "Log1pGrad"], Input, [EXP, 2]),
-            Self::Sqrt => (["Sqrt", "SqrtGrad"], Output, [1, 2]),
-            Self::Rsqrt => (["Rsqrt", "RsqrtGrad"], Output, [2, 2]),
-            Self::Reciprocal => (["Reciprocal", "ReciprocalGrad"], Output, [1, 2]),
-            Self::Square => (["Square", "SquareGrad"], Input, [1, 2]),
-            Self::Abs => (["Abs", "AbsGrad"], Input, [1, 2]),
-            Self::Sign => (["Sign", "SignGrad"], Output, [1, 2]),
-            Self::Neg => (["Neg", "NegGrad"], Nothing, [1, 2]),
-            Self::Floor => (["Floor", "FloorGrad"], Nothing, [1, 2]),
-            Self::Ceil => (["Ceil", "CeilGrad"], Nothing, [1, 2]),
-            Self::Round => (["Round", "RoundGrad"], Nothing, [1, 2]),
-            Self::Sin => (["Sin", "SinGrad"], Input, [EXP, EXP]),
-            Self::Cos => (["Cos", "CosGrad"], Input, [EXP, EXP]),
-            Self::Erf => (["Erf", "ErfGrad"], Input, [TANH, EXP]),
+        /// The kinds of the function and of its gradient, what the gradient sees, and the
+        /// operations of both for an element.
+        fn record(self) -> ([&'static str; 2], Seen, [usize; 2]) {
+            match self {$(
+                Self::$name { .. } => (
+                    [stringify!($name), concat!(stringify!($name), "Grad")], Seen::$seen, $work
+                ),
+            )*}
         }
+    };
+}
+
+impl Unary {
+    records! {
+        Relu: Output [1, 2],
+        Relu6: Output [2, 2],
+        LeakyRelu(0.2): Input [1, 2],
+        Elu: Output [EXP + 2, 2],
+        Selu: Output [EXP + 2, 2],
+        Gelu { approximate: false }: Input [TANH, TANH + EXP],
+        Sigmoid: Output [TANH, 2],
+        Tanh: Output [TANH, 2],
+        Softplus: Input [2 * EXP, TANH],
+        Softsign: Input [2, 2],
+        Silu: Input [TANH, TANH],
+        LogSigmoid: Input [2 * EXP, TANH],
+        Exp: Output [EXP, 2],
+        Expm1: Input [EXP, EXP],
+        Log: Input [EXP, 2],
+        Log1p: Input [EXP, 2],
+        Sqrt: Output [1, 2],
+        Rsqrt: Output [2, 2],
+        Reciprocal: Output [1, 2],
+        Square: Input [1, 2],
+        Abs: Input [1, 2],
+        Sign: Output [1, 2],
+        Neg: Nothing [1, 2],
+        Floor: Nothing [1, 2],
+        Ceil: Nothing [1, 2],
+        Round: Nothing [1, 2],
+        Sin: Input [EXP, EXP],
+        Cos: Input [EXP, EXP],
+        Erf: Input [TANH, EXP],
     }
 
     pub(crate) fn gradient_sees(self) -> Seen {
         self.record().1
+    }
+
+    /// Whether TensorFlow's gradient takes the function's result before the gradient of it.
+    pub(crate) fn gradient_takes_result_first(self) -> bool {
+        matches!(self, Self::Sigmoid | Self::Tanh | Self::Sqrt | Self::Rsqrt | Self::Reciprocal)
     }
 
     fn takes_integers(self) -> bool {

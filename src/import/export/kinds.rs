@@ -169,7 +169,7 @@ impl Writer<'_> {
             | Unary::Selu
             | Unary::Softplus
             | Unary::Softsign => self.own(of, of.op.kind(), vec![dy, seen], vec![t]),
-            Unary::Sigmoid | Unary::Tanh | Unary::Sqrt | Unary::Rsqrt | Unary::Reciprocal => {
+            _ if op.gradient_takes_result_first() => {
                 self.own(of, of.op.kind(), vec![seen, dy], vec![t])
             }
             Unary::Exp => self.own(of, "Mul", vec![dy, seen], vec![t]),

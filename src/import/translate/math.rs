@@ -16,12 +16,9 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     if let Some(op) = same_inputs.or_else(|| compared(kind)) {
         return Some(plain(op));
     }
-    if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()).map(UnaryGrad) {
-        let is_result_first = matches!(
-            kind,
-            "SigmoidGrad" | "TanhGrad" | "SqrtGrad" | "RsqrtGrad" | "ReciprocalGrad" | "InvGrad"
-        );
-        return Some(of_inputs(if is_result_first { [1, 0] } else { [0, 1] }, op));
+    if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()) {
+        let inputs = if op.gradient_takes_result_first() { [1, 0] } else { [0, 1] };
+        return Some(of_inputs(inputs, UnaryGrad(op)));
     }
     Some(match kind {
         "Identity" | "RefIdentity" | "Snapshot" | "PreventGradient" => {
