@@ -37,7 +37,7 @@ listed! {
         /// `(a − b)²`
         SquaredDifference,
     }
-    const ALL;
+    pub(crate) const ALL;
     /// The name of its kind.
     fn name;
 }

@@ -27,7 +27,7 @@ listed! {
         /// `a ≥ b`
         GreaterEqual,
     }
-    const ALL;
+    pub(crate) const ALL;
     /// The name of its kind.
     fn name;
 }
@@ -43,7 +43,7 @@ listed! {
         /// `(a)`: the opposite.
         Not as "LogicalNot",
     }
-    const ALL;
+    pub(crate) const ALL;
     /// The name of its kind.
     fn name;
 }

@@ -43,7 +43,7 @@ listed! {
         /// The derivative of [`Digamma`](Self::Digamma).
         Trigamma,
     }
-    const ALL;
+    pub(crate) const ALL;
     /// The name of its kind.
     fn name;
 }

@@ -1,7 +1,7 @@
 //! Arithmetic: functions of each element, products of matrices, losses.
 
 use super::{Importer, Node, NodeProblem, Translate, Values, of_inputs, plain, with_attributes};
-use crate::graph::{Op, Output};
+use crate::graph::{Op, OpDef, Output};
 use crate::operations::{
     Array, Atan2, Binary, Broadcast, Cast, Compare, Guard, Library, Logical, Product, Rows, Unary,
     UnaryGrad,
@@ -9,11 +9,7 @@ use crate::operations::{
 use crate::tensor::PartialShape;
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
-    let same_inputs = unary(kind)
-        .map(Op::from)
-        .or_else(|| binary(kind).map(Op::from))
-        .or_else(|| library(kind).map(Op::from));
-    if let Some(op) = same_inputs.or_else(|| compared(kind)) {
+    if let Some(op) = same_inputs(kind) {
         return Some(plain(op));
     }
     if let Some(op) = unary(kind.strip_suffix("Grad").unwrap_or_default()) {
@@ -72,82 +68,40 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
     })
 }
 
+/// The operation of TensorFlow's name for the same inputs.
+fn same_inputs(kind: &str) -> Option<Op> {
+    let kind = match kind {
+        "AddV2" => "Add",
+        "Div" => "RealDiv",
+        kind => kind,
+    };
+    // TensorFlow has `Trigamma` as a `Polygamma`; of the equalities an attribute is looked at.
+    let library = named(Library::ALL, kind).filter(|op| *op != Library::Trigamma);
+    let compared =
+        named(Compare::ALL, kind).filter(|op| !matches!(op, Compare::Equal | Compare::NotEqual));
+    unary(kind)
+        .map(Op::from)
+        .or_else(|| named(Binary::ALL, kind).map(Op::from))
+        .or_else(|| library.map(Op::from))
+        .or_else(|| compared.map(Op::from))
+        .or_else(|| named(Logical::ALL, kind).map(Op::from))
+}
+
+/// A function without attributes, by TensorFlow's name; it has the others as several nodes.
 fn unary(kind: &str) -> Option<Unary> {
-    Some(match kind {
-        "Relu" => Unary::Relu,
-        "Relu6" => Unary::Relu6,
-        "Elu" => Unary::Elu,
-        "Selu" => Unary::Selu,
-        "Sigmoid" => Unary::Sigmoid,
-        "Tanh" => Unary::Tanh,
-        "Softplus" => Unary::Softplus,
-        "Softsign" => Unary::Softsign,
-        "Exp" => Unary::Exp,
-        "Expm1" => Unary::Expm1,
-        "Log" => Unary::Log,
-        "Log1p" => Unary::Log1p,
-        "Sqrt" => Unary::Sqrt,
-        "Rsqrt" => Unary::Rsqrt,
-        "Reciprocal" | "Inv" => Unary::Reciprocal,
-        "Square" => Unary::Square,
-        "Abs" => Unary::Abs,
-        "Sign" => Unary::Sign,
-        "Neg" => Unary::Neg,
-        "Floor" => Unary::Floor,
-        "Ceil" => Unary::Ceil,
-        "Round" | "Rint" => Unary::Round,
-        "Sin" => Unary::Sin,
-        "Cos" => Unary::Cos,
-        "Erf" => Unary::Erf,
-        _ => return None,
+    let kind = match kind {
+        "Inv" => "Reciprocal",
+        "Rint" => "Round",
+        kind => kind,
+    };
+    named(Unary::ALL, kind).filter(|function| {
+        let is_several = matches!(function, Unary::Gelu { .. } | Unary::Silu | Unary::LogSigmoid);
+        !is_several && !matches!(function, Unary::LeakyRelu(_))
     })
 }
 
-fn library(kind: &str) -> Option<Library> {
-    Some(match kind {
-        "Tan" => Library::Tan,
-        "Sinh" => Library::Sinh,
-        "Cosh" => Library::Cosh,
-        "Asin" => Library::Asin,
-        "Acos" => Library::Acos,
-        "Atan" => Library::Atan,
-        "Asinh" => Library::Asinh,
-        "Acosh" => Library::Acosh,
-        "Atanh" => Library::Atanh,
-        "Erfc" => Library::Erfc,
-        "Lgamma" => Library::Lgamma,
-        "Digamma" => Library::Digamma,
-        _ => return None,
-    })
-}
-
-fn binary(kind: &str) -> Option<Binary> {
-    Some(match kind {
-        "Add" | "AddV2" => Binary::Add,
-        "Sub" => Binary::Sub,
-        "Mul" => Binary::Mul,
-        "RealDiv" | "Div" => Binary::Div,
-        "FloorDiv" => Binary::FloorDiv,
-        "FloorMod" => Binary::FloorMod,
-        "Pow" => Binary::Pow,
-        "Maximum" => Binary::Maximum,
-        "Minimum" => Binary::Minimum,
-        "SquaredDifference" => Binary::SquaredDifference,
-        _ => return None,
-    })
-}
-
-fn compared(kind: &str) -> Option<Op> {
-    Some(match kind {
-        "Less" => Compare::Less.into(),
-        "LessEqual" => Compare::LessEqual.into(),
-        "Greater" => Compare::Greater.into(),
-        "GreaterEqual" => Compare::GreaterEqual.into(),
-        "LogicalAnd" => Logical::And.into(),
-        "LogicalOr" => Logical::Or.into(),
-        "LogicalNot" => Logical::Not.into(),
-        _ => return None,
-    })
+fn named<D: OpDef>(all: impl IntoIterator<Item = D>, kind: &str) -> Option<D> {
+    all.into_iter().find(|op| op.kind() == kind)
 }
 
 /// A comparison whose operands must broadcast.
