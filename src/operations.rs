@@ -4,6 +4,21 @@
 //! [`Output`](crate::graph::Output) that build them; the table below has a line for it. The graph,
 //! the executor and the cost model ask the definition, and know no operation by its name.
 
+/// The kind of an operation without attributes: its `name()`, or the one that is given.
+macro_rules! without_attributes {
+    ($($kind:literal)?) => {
+        fn kind(&self) -> &'static str {
+            without_attributes!(@kind self $($kind)?)
+        }
+
+        fn attributes(&self, _: &mut crate::graph::Attributes) -> Defined {
+            (*self).into()
+        }
+    };
+    (@kind $self:ident) => { $self.name() };
+    (@kind $self:ident $kind:literal) => { $kind };
+}
+
 mod array;
 mod atan2;
 mod binary;

@@ -2,8 +2,8 @@
 
 use super::types::{broadcast, outputs, real};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, bytes,
+    Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef, Output,
+    OutputTypes, Outputs, TensorType, bytes,
 };
 use crate::kernels::broadcast::{map2_broadcast, shape_of};
 use crate::kernels::cost::EXP;
@@ -21,13 +21,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Atan2 {
-    fn kind(&self) -> &'static str {
-        "Atan2"
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!("Atan2");
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let result = if inputs.len() == 2 { real(inputs).zip(broadcast(inputs)) } else { None };

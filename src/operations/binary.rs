@@ -3,8 +3,8 @@
 use super::chain::elementwise;
 use super::types::{broadcast, number, outputs};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
-    Known, OpDef, Output, OutputTypes, Outputs, TensorType, bytes,
+    Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem, Known, OpDef,
+    Output, OutputTypes, Outputs, TensorType, bytes,
 };
 use crate::kernels::broadcast::{Operand, map2_broadcast, shape_of};
 use crate::kernels::number::Number;
@@ -48,13 +48,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Binary {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let [_, _] = inputs else {

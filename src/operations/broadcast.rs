@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::types::{broadcast, matching, number, outputs, real};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
+    Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
     NewOperation, Op, OpDef, Output, OutputTypes, Outputs, TensorType, bytes,
 };
 use crate::kernels::number::Number;
@@ -14,36 +14,31 @@ use crate::kernels::{
 };
 use crate::tensor::{DType, Shape, Tensor};
 
-/// An operation on values that are broadcast, or on many of one shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broadcast {
-    /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
-    /// (TensorFlow `SelectV2`).
-    Select,
-    /// `(gradient, x)`: the gradient summed over the dimensions that `x` was broadcast along, to
-    /// the shape of `x`.
-    SumToLike,
-    /// The sum of all inputs, in their order.
-    AddN,
+listed! {
+    /// An operation on values that are broadcast, or on many of one shape.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Broadcast {
+        /// `(condition, a, b)`, broadcast: an element of `a` where the condition holds, else of `b`
+        /// (TensorFlow `SelectV2`).
+        Select as "SelectV2",
+        /// `(gradient, x)`: the gradient summed over the dimensions that `x` was broadcast along,
+        /// to the shape of `x`.
+        SumToLike,
+        /// The sum of all inputs, in their order.
+        AddN,
+    }
+    const ALL;
+    /// The name of its kind.
+    fn name;
 }
 
 /// One of each kind.
 pub(super) fn kinds() -> Vec<Defined> {
-    [Broadcast::Select, Broadcast::SumToLike, Broadcast::AddN].map(Defined::from).into()
+    Broadcast::ALL.map(Defined::from).into()
 }
 
 impl OpDef for Broadcast {
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::Select => "SelectV2",
-            Self::SumToLike => "SumToLike",
-            Self::AddN => "AddN",
-        }
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (dtype, shape, needs) = match (self, inputs) {

@@ -4,8 +4,8 @@ use smallvec::smallvec;
 
 use super::types::typed;
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType,
+    Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef, Output,
+    OutputTypes, Outputs, TensorType,
 };
 use crate::tensor::{DType, Shape, Tensor};
 
@@ -22,13 +22,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Choose {
-    fn kind(&self) -> &'static str {
-        "Choose"
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!("Choose");
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let outputs = match inputs {

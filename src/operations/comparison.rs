@@ -2,8 +2,8 @@
 
 use super::types::{broadcast, number, outputs, truth};
 use crate::graph::{
-    Attributes, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef, Output,
-    OutputTypes, Outputs, TensorType, bytes,
+    ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef, Output, OutputTypes,
+    Outputs, TensorType, bytes,
 };
 use crate::kernels::broadcast::{map2_broadcast, shape_of};
 use crate::kernels::parallel::map;
@@ -55,13 +55,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Compare {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let takes_truth = matches!(self, Self::Equal | Self::NotEqual);
@@ -90,13 +84,7 @@ impl OpDef for Compare {
 }
 
 impl OpDef for Logical {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (fits, needs) = match (self, inputs) {

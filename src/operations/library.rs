@@ -5,8 +5,8 @@ pub(crate) mod gamma;
 
 use super::types::{outputs, real};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef,
-    Output, OutputTypes, Outputs, TensorType, bytes,
+    Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, Known, OpDef, Output,
+    OutputTypes, Outputs, TensorType, bytes,
 };
 use crate::kernels::cost::EXP;
 use crate::kernels::{parallel, written};
@@ -97,13 +97,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Library {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let fits = if inputs.len() == 1 { real(inputs) } else { None };

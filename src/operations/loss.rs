@@ -4,8 +4,8 @@ use smallvec::smallvec;
 
 use super::{Rows, Unary};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known,
-    OpDef, Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
+    Backprop, ComputeError, Cost, Defined, GraphError, GraphProblem, KernelKind, Known, OpDef,
+    Output, OutputTypes, Outputs, TensorType, agree, bytes, one,
 };
 use crate::kernels::cost::EXP;
 use crate::kernels::number::Number;
@@ -46,13 +46,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for LossFunction {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let is_real = inputs.first().is_some_and(|x| x.dtype.is_real());

@@ -3,9 +3,8 @@
 use super::chain::elementwise;
 use super::{Binary, Reduce};
 use crate::graph::{
-    Attributes, Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem,
-    KernelKind, Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, agree, bytes,
-    one,
+    Backprop, ComputeError, Cost, Defined, Elementwise, GraphError, GraphProblem, KernelKind,
+    Known, OpDef, Output, OutputTypes, Outputs, Reduction, TensorType, agree, bytes, one,
 };
 use crate::kernels::broadcast::Operand;
 use crate::kernels::number::Float;
@@ -34,13 +33,7 @@ pub(super) fn kinds() -> Vec<Defined> {
 }
 
 impl OpDef for Rows {
-    fn kind(&self) -> &'static str {
-        self.name()
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        (*self).into()
-    }
+    without_attributes!();
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
         let (outputs, needs) = match (self, inputs) {
