@@ -3,38 +3,50 @@
 use super::estimate::Estimate;
 use super::number;
 use super::remarks::remarks;
-use super::series::{Series, independent, series, told_apart_by};
+use super::series::{Series, Summary, independent, series, told_apart_by};
 use super::{Layout, Report, Run, TextTable, World};
 
 /// The title of the column that a run's own target stands before.
 const TO_TARGET: &str = "to target [s]";
 
-const COLUMNS: [&str; 11] = [
-    "run",
-    TO_TARGET,
-    "seconds",
-    "steps",
-    "steps/s",
-    "samples/s",
-    "staleness (p99)",
-    "dropped",
-    "accuracy",
-    "loss",
-    "MB sent",
+/// What gives a run's cell of a column.
+type Cell = fn(&Run) -> String;
+
+/// By title, the cell of a run.
+const COLUMNS: [(&str, Cell); 11] = [
+    ("run", |run| run.name.clone()),
+    (TO_TARGET, |run| cell(run.seconds_to_target, 3)),
+    ("seconds", |run| cell(Some(run.seconds), 3)),
+    ("steps", |run| run.global_steps.to_string()),
+    ("steps/s", |run| rate(run, run.steps_per_second, 1)),
+    ("samples/s", |run| rate(run, run.samples_per_second, 0)),
+    ("staleness (p99)", |run| {
+        let staleness = run.staleness.as_ref();
+        staleness.map_or_else(missing, |it| format!("{:.2} ({})", it.mean, it.p99))
+    }),
+    ("dropped", |run| run.gradients.dropped.to_string()),
+    ("accuracy", |run| cell(run.test_accuracy, ACCURACY_DECIMALS)),
+    ("loss", |run| cell(run.final_loss, 4)),
+    ("MB sent", |run| cell(Some(run.step_bytes() as f64 / 1e6), 1)),
 ];
 
-/// The columns of a report with several seeds or launches.
-const COLUMNS_OF_MEANS: [&str; 10] = [
-    "run",
-    TO_TARGET,
-    "seconds",
-    "steps/s",
-    "samples/s",
-    "staleness",
-    "dropped",
-    "accuracy",
-    "loss",
-    "MB sent",
+/// What gives a cell of a column of means.
+type MeanCell = fn(&Series<'_>, &Summary) -> String;
+
+/// By title, the cell of a series of several runs, of a report with several seeds or launches.
+const COLUMNS_OF_MEANS: [(&str, MeanCell); 10] = [
+    ("run", |series, _| series.name()),
+    (TO_TARGET, |series, summary| mean(summary.seconds_to_target, 3) + &reached(series, summary)),
+    ("seconds", |_, summary| mean(summary.seconds, 3)),
+    ("steps/s", |_, summary| mean_rate(summary.steps_per_second, 1)),
+    ("samples/s", |_, summary| mean_rate(summary.samples_per_second, 0)),
+    ("staleness", |_, summary| mean(summary.staleness, 2)),
+    ("dropped", |_, summary| mean(summary.dropped, 1)),
+    ("accuracy", |_, summary| mean(summary.test_accuracy, 3)),
+    ("loss", |_, summary| mean(summary.final_loss, 3)),
+    ("MB sent", |_, summary| {
+        mean(summary.step_bytes_sent.map(|bytes| bytes.map(|bytes| bytes / 1e6)), 1)
+    }),
 ];
 
 /// The decimals of a run's accuracy.
@@ -89,15 +101,18 @@ pub(super) fn title(report: &Report) -> String {
 pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     if has_means(report) {
-        rows.push(COLUMNS_OF_MEANS.map(str::to_owned).into());
-        rows.extend(series(report).iter().map(|series| means(series).into()));
+        rows.push(COLUMNS_OF_MEANS.map(|(title, _)| title.to_owned()).into());
+        rows.extend(series(report).iter().map(|series| {
+            let summary = series.summary();
+            COLUMNS_OF_MEANS.map(|(_, cell)| cell(series, &summary)).into()
+        }));
         if same(series(report).iter().map(|series| series.runs.len())).is_none() {
             let counts = series(report).into_iter().map(|series| series.runs.len().to_string());
             add_column(&mut rows, 1, told_apart_by(report).to_owned(), counts);
         }
     } else {
-        rows.push(COLUMNS.map(str::to_owned).into());
-        rows.extend(report.runs.iter().map(|run| cells(run).into()));
+        rows.push(COLUMNS.map(|(title, _)| title.to_owned()).into());
+        rows.extend(report.runs.iter().map(|run| COLUMNS.map(|(_, cell)| cell(run)).into()));
     }
     if report.has_own_targets() {
         let firsts = if has_means(report) {
@@ -105,8 +120,7 @@ pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
         } else {
             report.runs.iter().collect::<Vec<_>>()
         };
-        let target =
-            |run: &&Run| report.own_target(run).map_or_else(|| "-".to_owned(), |it| it.to_string());
+        let target = |run: &&Run| report.own_target(run).map_or_else(missing, |it| it.to_string());
         let at = rows[0].iter().position(|title| title == TO_TARGET);
         let at = at.expect("both kinds of tables have this column");
         add_column(&mut rows, at, "target".to_owned(), firsts.iter().map(target));
@@ -162,58 +176,34 @@ pub(super) fn decimals_of(rate: f64) -> usize {
     }
 }
 
-fn cells(run: &Run) -> [String; COLUMNS.len()] {
-    let cell = |value: Option<f64>, decimals: usize| match value {
-        Some(value) => number::render(value, decimals),
-        None => "-".to_owned(),
-    };
-    let staleness = run
-        .staleness
-        .as_ref()
-        .map(|staleness| format!("{:.2} ({})", staleness.mean, staleness.p99));
-    // A run that found its training finished has taken no step that a rate could be of.
-    let has_rates = run.gradients.computed > 0 || run.resumed_from.is_none();
-    let rate = |rate: f64| has_rates.then_some(rate);
-    let sent = run.step_bytes() as f64 / 1e6;
-    [
-        run.name.clone(),
-        cell(run.seconds_to_target, 3),
-        cell(Some(run.seconds), 3),
-        run.global_steps.to_string(),
-        cell(rate(run.steps_per_second), decimals_of(run.steps_per_second).max(1)),
-        cell(rate(run.samples_per_second), decimals_of(run.samples_per_second)),
-        staleness.unwrap_or_else(|| "-".to_owned()),
-        run.gradients.dropped.to_string(),
-        cell(run.test_accuracy, ACCURACY_DECIMALS),
-        cell(run.final_loss, 4),
-        cell(Some(sent), 1),
-    ]
+fn missing() -> String {
+    "-".to_owned()
 }
 
-/// The row of a series of several runs.
-fn means(series: &Series<'_>) -> [String; COLUMNS_OF_MEANS.len()] {
-    let cell = |estimate: Option<Estimate>, decimals: usize| {
-        estimate.map_or_else(|| "-".to_owned(), |estimate| estimate.render(decimals))
-    };
-    let rate = |estimate: Option<Estimate>, least: usize| {
-        cell(estimate, estimate.map_or(least, |rate| decimals_of(rate.mean).max(least)))
-    };
-    let summary = series.summary();
+fn cell(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(missing, |value| number::render(value, decimals))
+}
+
+/// A rate, if the run has one: one that found its training finished has taken no step that it could
+/// be of.
+fn rate(run: &Run, rate: f64, least: usize) -> String {
+    let has_rates = run.gradients.computed > 0 || run.resumed_from.is_none();
+    cell(has_rates.then_some(rate), decimals_of(rate).max(least))
+}
+
+fn mean(estimate: Option<Estimate>, decimals: usize) -> String {
+    estimate.map_or_else(missing, |estimate| estimate.render(decimals))
+}
+
+fn mean_rate(estimate: Option<Estimate>, least: usize) -> String {
+    mean(estimate, estimate.map_or(least, |rate| decimals_of(rate.mean).max(least)))
+}
+
+/// How many runs have reached the target, if some have and others have not.
+fn reached(series: &Series<'_>, summary: &Summary) -> String {
     let reached = series.sound().filter(|run| run.seconds_to_target.is_some()).count() as u64;
-    let reached = match reached {
+    match reached {
         reached if reached == 0 || reached == summary.runs => String::new(),
         reached => format!(" ({reached} of {})", summary.runs),
-    };
-    [
-        series.name(),
-        cell(summary.seconds_to_target, 3) + &reached,
-        cell(summary.seconds, 3),
-        rate(summary.steps_per_second, 1),
-        rate(summary.samples_per_second, 0),
-        cell(summary.staleness, 2),
-        cell(summary.dropped, 1),
-        cell(summary.test_accuracy, 3),
-        cell(summary.final_loss, 3),
-        cell(summary.step_bytes_sent.map(|bytes| bytes.map(|bytes| bytes / 1e6)), 1),
-    ]
+    }
 }
