@@ -78,21 +78,6 @@ impl ConditionalAccumulator {
         let target = self.resource.add(ResourceAction::TakeGradient, &[number])?;
         Ok(target.output(0).expect("what takes a gradient gives it"))
     }
-
-    /// The number of gradients (i32).
-    #[track_caller]
-    pub fn num_accumulated(&self) -> Output {
-        self.resource.ask(ResourceAction::NumAccumulated)
-    }
-
-    /// From now on drops gradients of steps before `step` (i64).
-    ///
-    /// # Errors
-    /// If `step` is not an i64 scalar.
-    #[track_caller]
-    pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
-        self.resource.add(ResourceAction::SetGlobalStep, &[step])
-    }
 }
 
 impl SparseConditionalAccumulator {
@@ -153,22 +138,29 @@ impl SparseConditionalAccumulator {
         let part = |output| taken.output(output).expect("what takes slices gives numbers and rows");
         IndexedSlices::new(&part(1), &part(0), self.rows)
     }
-
-    /// The number of gradients (i32).
-    #[track_caller]
-    pub fn num_accumulated(&self) -> Output {
-        self.resource.ask(ResourceAction::NumAccumulated)
-    }
-
-    /// From now on drops gradients of steps before `step` (i64).
-    ///
-    /// # Errors
-    /// If `step` is not an i64 scalar.
-    #[track_caller]
-    pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
-        self.resource.add(ResourceAction::SetGlobalStep, &[step])
-    }
 }
+
+macro_rules! of_both_kinds {
+    ($($accumulator:ident)*) => {$(
+        impl $accumulator {
+            /// The number of gradients (i32).
+            #[track_caller]
+            pub fn num_accumulated(&self) -> Output {
+                self.resource.ask(ResourceAction::NumAccumulated)
+            }
+
+            /// From now on drops gradients of steps before `step` (i64).
+            ///
+            /// # Errors
+            /// If `step` is not an i64 scalar.
+            #[track_caller]
+            pub fn set_global_step(&self, step: &Output) -> Result<Target, GraphError> {
+                self.resource.add(ResourceAction::SetGlobalStep, &[step])
+            }
+        }
+    )*};
+}
+of_both_kinds! { ConditionalAccumulator SparseConditionalAccumulator }
 
 #[track_caller]
 fn check(name: &str, value: TensorType, reduction: Reduction) -> Result<(), GraphError> {
