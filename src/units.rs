@@ -189,13 +189,14 @@ impl Scale {
             (Some(number), Some(factor)) if number.is_finite() && number >= 0.0 => {
                 Ok(number * factor)
             }
-            _ => Err(ParseQuantityError {
-                text: text.to_owned(),
-                what: self.what,
-                units: self.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-                example: self.example,
-            }),
+            _ => Err(self.refuse(text, self.what)),
         }
+    }
+
+    /// The error that `text` is not `what` is needed, in one of the units.
+    fn refuse(&self, text: &str, what: &'static str) -> ParseQuantityError {
+        let units = self.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        ParseQuantityError { text: text.to_owned(), what, units, example: self.example }
     }
 }
 
@@ -209,9 +210,7 @@ fn parse_rate(text: &str, scale: &Scale) -> Result<f64, ParseQuantityError> {
     if rate == 0.0 || (RATES[0]..=RATES[1]).contains(&rate) {
         return Ok(rate);
     }
-    let units = scale.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let (what, example) = ("rate from 0.001 to 1e30 a second", scale.example);
-    Err(ParseQuantityError { text: text.to_owned(), what, units, example })
+    Err(scale.refuse(text, "rate from 0.001 to 1e30 a second"))
 }
 
 impl FromStr for Span {
@@ -220,12 +219,7 @@ impl FromStr for Span {
         let seconds = SPAN.parse(text)?;
         let span = Duration::try_from_secs_f64(seconds).ok();
         let in_range = span.filter(|span| *span <= LONGEST_SPAN);
-        in_range.map(Self).ok_or_else(|| ParseQuantityError {
-            text: text.to_owned(),
-            what: "length of time up to 100 years",
-            units: SPAN.units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
-            example: SPAN.example,
-        })
+        in_range.map(Self).ok_or_else(|| SPAN.refuse(text, "length of time up to 100 years"))
     }
 }
 
