@@ -61,5 +61,5 @@ pub use numerics::Numerics;
 #[cfg(test)]
 pub(crate) use parallel::PARALLEL_FROM;
 pub(crate) use parallel::instructions;
-pub use softmax::LabelOutOfRange;
+pub(crate) use sparse::NoSuchRow;
 pub use update::ElementUpdate;

@@ -18,27 +18,6 @@ use super::reduce::fold;
 /// The number of rows that are taken together.
 const ROWS: usize = 64;
 
-/// A label that is not a class (TensorFlow's "Received a label value of ...").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the label of row {row} is {label}, but there are {classes} classes: labels count from 0 to \
-     one less"
-)]
-pub struct LabelOutOfRange {
-    /// The row of the batch, from 0.
-    pub row: usize,
-    /// The label found there.
-    pub label: i64,
-    /// The number of classes of the logits.
-    pub classes: usize,
-}
-
-impl From<LabelOutOfRange> for ComputeError {
-    fn from(error: LabelOutOfRange) -> Self {
-        Self::new(error.to_string())
-    }
-}
-
 /// `out[r, c] = e^x[r, c] / sum of e^x[r, ..]` (TensorFlow `Softmax`).
 pub(crate) fn softmax<T: Float>(logits: &[T], classes: usize, out: &mut [T]) {
     for_row_blocks(logits, classes, out, |logits, out| {
@@ -133,7 +112,7 @@ pub(crate) fn sparse_softmax_cross_entropy<T: Float, I: Position>(
     labels: &[I],
     loss: &mut [T],
     backprop: &mut [T],
-) -> Result<(), LabelOutOfRange> {
+) -> Result<(), ComputeError> {
     assert_eq!(labels.len(), loss.len(), "there is one loss a row");
     assert_eq!(logits.len(), backprop.len(), "the gradient has the shape of the logits");
     if labels.is_empty() {
@@ -144,7 +123,11 @@ pub(crate) fn sparse_softmax_cross_entropy<T: Float, I: Position>(
     let classes = logits.len() / labels.len();
     let wrong = |label: &I| label.at().is_none_or(|label| label >= classes);
     if let Some(row) = labels.iter().position(wrong) {
-        return Err(LabelOutOfRange { row, label: labels[row].into(), classes });
+        return Err(ComputeError::new(format!(
+            "the label of row {row} is {}, but there are {classes} classes: labels count from 0 to \
+             one less",
+            labels[row].into()
+        )));
     }
     let rows = block_rows(classes);
     let (lens, spread) = ([rows, rows * classes], logits.len() >= PARALLEL_FROM);

@@ -8,13 +8,13 @@ use crate::graph::{ComputeError, Sharding};
 /// An id without a row in its table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the id {id} is no row of `{table}`, which has {rows} rows from 0 on")]
-pub struct NoSuchRow {
+pub(crate) struct NoSuchRow {
     /// The table.
-    pub table: String,
+    pub(crate) table: String,
     /// The id.
-    pub id: i64,
+    pub(crate) id: i64,
     /// The number of rows.
-    pub rows: usize,
+    pub(crate) rows: usize,
 }
 
 impl From<NoSuchRow> for ComputeError {

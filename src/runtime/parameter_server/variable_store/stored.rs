@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use smallvec::smallvec;
 
 use crate::graph::{Replica, VariableSpec};
-use crate::kernels::gather_rows;
 use crate::kernels::indexed::{IndexOutOfRange, positions};
+use crate::kernels::{NoSuchRow, gather_rows};
 use crate::optimizer::Delta;
 use crate::sync::{Accumulator, Epoch, Participation, Progress, Version};
 use crate::tensor::Tensor;
@@ -312,11 +312,8 @@ impl Stored {
     }
 
     fn no_such_row(&self, outside: &IndexOutOfRange) -> Error {
-        let (id, rows, name) = (outside.index, outside.size, &self.spec.shared_name);
-        Error::new(
-            Code::InvalidArgument,
-            format!("the id {id} is no row of `{name}`, which has {rows} rows from 0 on"),
-        )
+        let (id, rows, table) = (outside.index, outside.size, self.spec.shared_name.to_string());
+        Error::new(Code::InvalidArgument, NoSuchRow { table, id, rows }.to_string())
     }
 
     /// The value.
