@@ -21,6 +21,7 @@ use super::plan::{PlanFile, plan};
 use super::program::{ProgramFile, Surroundings, program};
 use super::replicas::{ReplicaFile, workers};
 use super::run::{RunFile, runs};
+use super::tasks::all_tasks;
 use super::{Checkpoint, Scenario, Tasks, Tune, all_reduce};
 use crate::cluster::TaskName;
 use crate::kernels::Numerics;
@@ -175,11 +176,7 @@ fn check_towers(
         return;
     }
     let count = |task: &TaskName| gpus.get(task).map_or(0, |gpus| gpus.count.get() as usize);
-    let of_job = |(job, tasks): (&String, &Tasks)| {
-        let job = job.clone();
-        (0..tasks.count()).map(move |index| TaskName::new(&*job, index))
-    };
-    let mut workers = cluster.iter().flat_map(of_job).filter(TaskName::is_of_workers);
+    let mut workers = all_tasks(cluster).filter(TaskName::is_of_workers);
     if let Some(task) = workers.find(|task| count(task) < program.towers) {
         let (job, wanted) = (task.job(), program.towers);
         let why = format!(

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 
 use super::mistakes::Mistakes;
-use super::tasks::{Tasks, task_of};
+use super::tasks::{Tasks, all_tasks, task_of};
 use crate::cluster::TaskName;
 use crate::simulation::Hosts;
 
@@ -51,11 +51,7 @@ fn in_order(
     found: &mut Mistakes,
 ) -> Vec<Vec<TaskName>> {
     found.at_least_1(count.into(), "hosts.tasks_per_host");
-    let of_job = |(job, tasks): (&String, &Tasks)| {
-        let job = job.clone();
-        (0..tasks.count()).map(move |index| TaskName::new(&*job, index)).collect::<Vec<_>>()
-    };
-    let all: Vec<TaskName> = cluster.iter().flat_map(of_job).collect();
+    let all: Vec<TaskName> = all_tasks(cluster).collect();
     all.chunks(count.max(1) as usize).map(<[TaskName]>::to_vec).collect()
 }
 

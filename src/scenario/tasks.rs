@@ -57,6 +57,13 @@ pub(super) fn tasks_of(
     }
 }
 
+/// All tasks of `cluster`, job by job.
+pub(super) fn all_tasks(cluster: &BTreeMap<String, Tasks>) -> impl Iterator<Item = TaskName> {
+    cluster.iter().flat_map(|(job, tasks)| {
+        (0..tasks.count()).map(move |index| TaskName::new(job.as_str(), index))
+    })
+}
+
 struct TasksVisitor;
 
 impl<'de> Visitor<'de> for TasksVisitor {
