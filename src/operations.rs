@@ -78,7 +78,7 @@ pub use dynamic::{Change, Dynamic};
 pub use guards::Guard;
 pub use indexed::Indexed;
 pub use library::Library;
-pub(crate) use library::gamma;
+pub(crate) use library::{erfc, gamma};
 pub use list::List;
 pub use loss::LossFunction;
 pub use norm::Norm;

@@ -126,7 +126,7 @@ impl OpDef for Library {
 
 /// The complement of the error function: its power series below 2, its continued fraction above
 /// (Abramowitz and Stegun 1964, 7.1.6 and 7.1.14).
-fn erfc(x: f64) -> f64 {
+pub(crate) fn erfc(x: f64) -> f64 {
     if x.is_nan() {
         return x;
     }

@@ -252,6 +252,16 @@ pub(super) fn suggestion(message: &str) -> Option<String> {
     meant.filter(|meant| names != [*meant]).map(str::to_owned)
 }
 
+/// A list of `keys` for errors, with a `word` before the last.
+pub(super) fn listed<'a>(keys: impl IntoIterator<Item = &'a str>, word: &str) -> String {
+    let keys: Vec<String> = keys.into_iter().map(|key| format!("`{key}`")).collect();
+    match keys.split_last() {
+        None => "nothing".to_owned(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} {word} {last}", others.join(", ")),
+    }
+}
+
 /// The one of `names` that is most like `found`, if any is similar enough.
 pub(super) fn most_like<'a>(
     found: &str,

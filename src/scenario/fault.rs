@@ -9,8 +9,9 @@ mod written;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use self::forms::{FORMS, Form, Says, listed};
+use self::forms::{FORMS, Form, Says};
 use self::recurring::Recurring;
+use super::error::listed;
 use super::mistakes::Mistakes;
 use super::tasks::{Tasks, task_of, tasks_of};
 use crate::cluster::TaskName;

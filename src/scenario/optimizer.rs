@@ -2,7 +2,7 @@
 
 mod typed;
 
-use super::error::most_like;
+use super::error::{listed, most_like};
 use super::mistakes::Mistakes;
 use super::synonyms;
 use crate::graph::{LearningRate, Parameters, Range, Schedule, UpdateRule};
@@ -57,7 +57,7 @@ fn without_parameter(rule: &UpdateRule, name: &str) -> String {
         let others: Vec<&str> = rule_names().into_iter().filter(has).collect();
         if !others.is_empty() {
             let have = if others.len() == 1 { "has" } else { "have" };
-            return format!("{} {have} `{wanted}`", in_words(&others));
+            return format!("{} {have} `{wanted}`", listed(others, "and"));
         }
     }
     if let Some(key) = most_like(name, keys()) {
@@ -65,24 +65,13 @@ fn without_parameter(rule: &UpdateRule, name: &str) -> String {
     }
     match own.is_empty() {
         true => format!("`{}` has none of its own", rule.name()),
-        false => format!("`{}` has {}", rule.name(), in_words(&own)),
+        false => format!("`{}` has {}", rule.name(), listed(own, "and")),
     }
 }
 
 /// The names of the parameters of `rule`.
 fn names(rule: &UpdateRule) -> Vec<&'static str> {
     rule.parameters().into_iter().map(|parameter| parameter.name).collect()
-}
-
-/// "`a`, `b` and `c`", of one or more.
-fn in_words(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, [_, ..])) => {
-            format!("{} and {last}", quoted[..quoted.len() - 1].join(", "))
-        }
-        _ => quoted.concat(),
-    }
 }
 
 fn learning_rate(file: &OptimizerFile, found: &mut Mistakes) -> LearningRate {

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::time_text;
 use crate::cluster::TaskName;
+use crate::operations::erfc;
 use crate::simulation::Law;
 use crate::units::LONGEST_SPAN;
 use crate::user_file;
@@ -222,14 +223,9 @@ fn distance(times: &[f64], below: impl Fn(f64) -> f64) -> f64 {
     times.iter().enumerate().map(differs).fold(0.0, f64::max)
 }
 
-/// The standard normal distribution, to 1e-7 (Abramowitz and Stegun 1964, 26.2.17).
+/// The standard normal distribution.
 fn normal(x: f64) -> f64 {
-    const TERMS: [f64; 5] =
-        [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
-    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
-    let series = TERMS.iter().rev().fold(0.0, |sum, term| (sum + term) * t);
-    let above = (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt() * series;
-    if x >= 0.0 { 1.0 - above } else { above }
+    erfc(-x * std::f64::consts::FRAC_1_SQRT_2) / 2.0
 }
 
 /// The sections `[compute.tasks."worker:N"]` of a scenario with these laws.

@@ -91,16 +91,6 @@ pub(crate) fn name_of(kind: &FaultKind) -> &'static str {
     form_of(kind).key
 }
 
-/// A list of `keys` for errors, with a `word` before the last.
-pub(super) fn listed<'a>(keys: impl IntoIterator<Item = &'a str>, word: &str) -> String {
-    let keys: Vec<String> = keys.into_iter().map(|key| format!("`{key}`")).collect();
-    match keys.split_last() {
-        None => "nothing".to_owned(),
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} {word} {last}", others.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
