@@ -110,42 +110,24 @@ fn a_rule_with_a_field_that_other_tasks_would_not_get_is_refused_by_the_fields_n
 }
 
 /// An operation that says of its outputs what its kernel does not keep.
-#[derive(Debug)]
-struct Liar;
-
-impl OpDef for Liar {
-    fn kind(&self) -> &'static str {
-        "Liar"
-    }
-
-    fn attributes(&self, _: &mut Attributes) -> Defined {
-        Self.into()
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
-        Ok(inputs.iter().copied().collect())
-    }
-
-    fn cost(&self, _: &[Known], _: &[Known]) -> Cost {
-        Cost::default()
-    }
-
-    fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        Ok([Tensor::zeros(DType::F32, [7])].into_iter().collect())
-    }
+#[derive(Clone, Copy, Debug)]
+enum Wrong {
+    /// It computes another shape.
+    Liar,
+    /// It panics.
+    Confused,
 }
 
-/// An operation whose kernel panics.
-#[derive(Debug)]
-struct Confused;
-
-impl OpDef for Confused {
+impl OpDef for Wrong {
     fn kind(&self) -> &'static str {
-        "Confused"
+        match self {
+            Self::Liar => "Liar",
+            Self::Confused => "Confused",
+        }
     }
 
     fn attributes(&self, _: &mut Attributes) -> Defined {
-        Self.into()
+        (*self).into()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<OutputTypes, GraphProblem> {
@@ -157,14 +139,17 @@ impl OpDef for Confused {
     }
 
     fn compute(&self, _: &[&Tensor]) -> Result<Outputs, ComputeError> {
-        panic!("the kernel is confused")
+        match self {
+            Self::Liar => Ok([Tensor::zeros(DType::F32, [7])].into_iter().collect()),
+            Self::Confused => panic!("the kernel is confused"),
+        }
     }
 }
 
 /// Runs a step that makes an actor of its own task panic, and then waits for ever.
 async fn panicking(server: Rc<Server>) -> Result<()> {
     let g = Graph::new();
-    let confused = g.zeros([3]).apply(Confused, &[])?;
+    let confused = g.zeros([3]).apply(Wrong::Confused, &[])?;
     let session = Session::new(&server.target(), &g).await?;
     session.run().fetch(&confused).await?;
     std::future::pending().await
@@ -172,7 +157,7 @@ async fn panicking(server: Rc<Server>) -> Result<()> {
 
 #[test]
 fn an_actor_that_panics_ends_its_task_with_the_text_in_both_worlds() {
-    trainyard::operations::register_operation(Confused);
+    trainyard::operations::register_operation(Wrong::Confused);
     let config = RunConfig::from_tf_config(Some(r#"{"task": {"type": "worker", "index": 0}}"#));
     let spec = ClusterSpec::simulated([("worker", 1)]).unwrap();
     let seat = Seat::new(&config.unwrap(), spec, None, RunId::new("panics")).unwrap();
@@ -188,10 +173,10 @@ fn an_actor_that_panics_ends_its_task_with_the_text_in_both_worlds() {
 fn an_operation_is_refused_before_it_is_registered_and_told_where_it_contradicts_itself() {
     let g = Graph::new();
     let x = g.zeros([3]);
-    let error = x.apply(Liar, &[]).unwrap_err();
+    let error = x.apply(Wrong::Liar, &[]).unwrap_err();
     assert_eq!(error.problem, GraphProblem::UnknownOperation("Liar"));
-    trainyard::operations::register_operation(Liar);
-    let lie = x.apply(Liar, &[]).unwrap();
+    trainyard::operations::register_operation(Wrong::Liar);
+    let lie = x.apply(Wrong::Liar, &[]).unwrap();
     let error = gradients(&lie.sum(), std::slice::from_ref(&x)).unwrap_err();
     assert!(matches!(error.problem, GraphProblem::NoGradient { .. }), "{error}");
     on_actix(async {
