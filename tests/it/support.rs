@@ -3,6 +3,7 @@
 pub(crate) mod alone;
 pub(crate) mod binary;
 pub(crate) mod checkers;
+pub(crate) mod counting;
 pub(crate) mod deployed;
 pub(crate) mod digit_files;
 pub(crate) mod ear;

@@ -11,6 +11,7 @@ use trainyard::prelude::*;
 use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 
+use crate::support::counting;
 use crate::support::simulated::{Simulated, Trained};
 use crate::support::thorough::spread;
 
@@ -49,13 +50,7 @@ type Counts = Arc<Mutex<BTreeMap<u32, u64>>>;
 /// Adds 1 to a variable on each of the parameter servers with each update.
 async fn count(server: Rc<Server>, task: Task, counts: Counts) -> Result<()> {
     let g = Graph::new();
-    let mut variables = Vec::new();
-    for index in 0..2 {
-        let on = format!("/job:ps/task:{index}");
-        variables
-            .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
-    }
-    g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let variables = counting::counters(&g)?;
     if task.job() == "ps" {
         task.join().await?;
         // A worker that was lost may still be back, and take a step by itself.
@@ -69,10 +64,7 @@ async fn count(server: Rc<Server>, task: Task, counts: Counts) -> Result<()> {
         }
         return Ok(());
     }
-    let minus_one = |v: &Variable| v.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32));
-    let gradients = variables.iter().map(minus_one).collect::<Result<Vec<Output>, _>>()?;
-    let pairs: Vec<(Variable, Output)> = variables.into_iter().zip(gradients).collect();
-    let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
+    let train = counting::count(&g, &task, &variables)?;
     let stop = StopAtStep::last_step(STEPS);
     let mut session = MonitoredSession::builder(&task, g.clone()).hook(stop).open().await?;
     while !session.should_stop() {

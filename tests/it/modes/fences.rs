@@ -11,6 +11,7 @@ use trainyard::simulation::{FaultKind, Law, Trigger};
 use trainyard::sync::Mode;
 use trainyard::units::Time;
 
+use crate::support::counting;
 use crate::support::fixture::assert_error;
 use crate::support::simulated::{Simulated, Trained};
 
@@ -39,17 +40,8 @@ struct Counting {
 impl Counting {
     fn new(task: &Task) -> Result<Self> {
         let g = Graph::new();
-        let mut variables = Vec::new();
-        for index in 0..2 {
-            let on = format!("/job:ps/task:{index}");
-            variables
-                .push(g.with_device(&on, |g| g.variable(&format!("v{index}"), &g.constant(0f32)))?);
-        }
-        g.with_device("/job:ps/task:0", |g| g.global_step())?;
-        let minus_one = |v: &Variable| v.read().mul(&g.constant(0f32))?.sub(&g.constant(1f32));
-        let gradients = variables.iter().map(minus_one).collect::<Result<Vec<Output>, _>>()?;
-        let pairs: Vec<(Variable, Output)> = variables.iter().cloned().zip(gradients).collect();
-        let train = task.apply_gradients(GradientDescent::new(1.0), &pairs)?;
+        let variables = counting::counters(&g)?;
+        let train = counting::count(&g, task, &variables)?;
         Ok(Self { g, variables, train })
     }
 
