@@ -75,7 +75,7 @@ fn same_inputs(kind: &str) -> Option<Op> {
         "Div" => "RealDiv",
         kind => kind,
     };
-    // TensorFlow has `Trigamma` as a `Polygamma`; of the equalities an attribute is looked at.
+    // `Trigamma` is a `Polygamma` there, and an attribute of equalities is checked.
     let library = named(Library::ALL, kind).filter(|op| *op != Library::Trigamma);
     let compared =
         named(Compare::ALL, kind).filter(|op| !matches!(op, Compare::Equal | Compare::NotEqual));
@@ -87,17 +87,18 @@ fn same_inputs(kind: &str) -> Option<Op> {
         .or_else(|| named(Logical::ALL, kind).map(Op::from))
 }
 
-/// A function without attributes, by TensorFlow's name; it has the others as several nodes.
+/// The function that TensorFlow has under this name, without attributes.
 fn unary(kind: &str) -> Option<Unary> {
     let kind = match kind {
         "Inv" => "Reciprocal",
         "Rint" => "Round",
         kind => kind,
     };
-    named(Unary::ALL, kind).filter(|function| {
-        let is_several = matches!(function, Unary::Gelu { .. } | Unary::Silu | Unary::LogSigmoid);
-        !is_several && !matches!(function, Unary::LeakyRelu(_))
-    })
+    let is_other = |function: &Unary| {
+        use Unary::{Gelu, LeakyRelu, LogSigmoid, Silu};
+        matches!(function, Gelu { .. } | LeakyRelu(_) | LogSigmoid | Silu)
+    };
+    named(Unary::ALL, kind).filter(|function| !is_other(function))
 }
 
 fn named<D: OpDef>(all: impl IntoIterator<Item = D>, kind: &str) -> Option<D> {
