@@ -5,6 +5,8 @@ differentiated it. Each step of a case feeds `NAME/ids`, fetches `NAME/loss`, an
 MomentumOptimizer(0.5, 0.8), after which `NAME/now` is fetched:
 
     {"cases": [{"name": ..., "is_sparse": ..., "steps": [{"ids": tensor, "loss": tensor, "now": tensor}]}]}
+
+A case without `is_sparse` has its first step alone, in which it makes no difference which gradient an import has.
 """
 
 from generate import Group, np, tensor, tf, tf1, values
@@ -31,7 +33,19 @@ REFERENCES = {
     "columns": lambda table, ids: tf.gather(table, ids % 4, axis=1),
     "rows_from_the_end": lambda table, ids: tf.gather(table, ids, axis=-2),
 }
+ANY_GRADIENT = ["read_before_an_update"]
+
+
+def read_before_an_update(table, ids):
+    before = table.read_value()
+    with tf.control_dependencies([before]):
+        update = table.assign_add(0.25 * tf.ones([6, 4]), read_value=False)
+    with tf.control_dependencies([update]):
+        return tf.gather(before, tf.identity(ids))
+
+
 RESOURCES = {
+    "read_before_an_update": read_before_an_update,
     "resource": tf.nn.embedding_lookup,
     "resource_read": lambda table, ids: tf.gather(table.read_value(), ids),
 }
@@ -60,6 +74,8 @@ class Table:
             loss, _ = session.run([self.loss, train], {self.ids: ids})
             now = session.run(self.now)
             steps.append({"ids": tensor(ids), "loss": tensor(loss), "now": tensor(now)})
+        if self.name in ANY_GRADIENT:
+            return {"name": self.name, "steps": steps[:1]}
         return {"name": self.name, "is_sparse": isinstance(gradient, tf.IndexedSlices), "steps": steps}
 
 

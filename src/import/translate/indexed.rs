@@ -76,7 +76,7 @@ fn rows_of_variable(
 }
 
 /// The variable whose whole value `params` is, and the operations that must run before it is read.
-/// None in a branch, where TensorFlow's gradient is of all rows if the branch is not run.
+/// None of a value that was read by handle and may be older than the variable's; none in a branch, where TensorFlow's gradient is of all rows if the branch is not run.
 fn whole_variable(importer: &Importer<'_>, params: &Value) -> Option<(OpId, Vec<OpId>)> {
     if params.cell.is_some() || !params.branches.is_empty() {
         return None;
@@ -89,7 +89,10 @@ fn whole_variable(importer: &Importer<'_>, params: &Value) -> Option<(OpId, Vec<
         let operation = importer.graph.with_operation(edge.op, Operation::clone);
         after.extend(operation.control_inputs);
         match operation.op {
-            Op::ReadVariable if edge.output == 0 => return Some((operation.variables[0], after)),
+            Op::ReadVariable if edge.output == 0 => {
+                let variable = operation.variables[0];
+                return (!importer.roles.is_reassigned(variable)).then_some((variable, after));
+            }
             Op::Identity => edge = operation.inputs[0],
             _ => return None,
         }

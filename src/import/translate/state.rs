@@ -53,6 +53,10 @@ pub(super) struct Roles {
     scalars: BTreeMap<OpId, Vec<(&'static str, OpId)>>,
     /// The nodes that only first values of variables need.
     first_values: BTreeSet<String>,
+    /// The variables by handle that are assigned after their first values: a read may be older.
+    reassigned: BTreeSet<String>,
+    /// Those that have been added.
+    reassigned_ids: BTreeSet<OpId>,
 }
 
 /// The nodes that hand their input on into a branch of a condition: by name, the input.
@@ -86,7 +90,9 @@ impl Roles {
         let changed = graph.node.iter().filter(|node| is_update(node));
         let changed = changed.filter_map(|node| Some(of.origin(node.input.first()?)));
         let first_values = of_first_values(nodes);
-        let mut roles = Self { updated: changed.collect(), first_values, ..Self::default() };
+        let reassigned = nodes.iter().filter_map(|node| reassigned(node)).collect();
+        let updated = changed.collect();
+        let mut roles = Self { updated, first_values, reassigned, ..Self::default() };
         for node in nodes.iter().filter(|node| is_update(node)) {
             let input = |i: usize| node.input.get(i).map(|input| of.origin(input));
             for slot in update::slots(&node.op) {
@@ -94,6 +100,11 @@ impl Roles {
             }
         }
         roles
+    }
+
+    /// Whether a value that was read of `variable`, by handle, may be older than the variable's.
+    pub(super) fn is_reassigned(&self, variable: OpId) -> bool {
+        self.reassigned_ids.contains(&variable)
     }
 
     /// Whether only first values of variables need the node `name`: no step runs it.
@@ -124,6 +135,14 @@ fn of_first_values(nodes: &[&NodeDef]) -> BTreeSet<String> {
 /// Whether nodes of `kind` update the variable that is their first input, as an optimizer does.
 pub(in crate::import) fn learns(kind: &str) -> bool {
     update::is_known(kind) || super::sparse::is_update(kind)
+}
+
+/// The variable by handle that `node` assigns, if that is not its first value.
+fn reassigned(node: &NodeDef) -> Option<String> {
+    let kinds = ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"];
+    let variable = parse_input(node.input.first()?).0;
+    let is_later = kinds.contains(&node.op.as_str()) && node.name != first_value(variable);
+    is_later.then(|| variable.to_owned())
 }
 
 /// Whether nodes of `kind` change the variable that is their first input.
@@ -211,6 +230,9 @@ fn variable(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
         built_at: importer.built_at,
         ..NewOperation::of(Op::Variable(spec))
     })?;
+    if importer.roles.reassigned.contains(&def.name) {
+        importer.roles.reassigned_ids.insert(id);
+    }
     Ok(vec![Value { variable: Some((id, None)), ..Value::default() }])
 }
 
