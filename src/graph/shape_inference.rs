@@ -26,18 +26,18 @@ pub(crate) fn infer(
     inputs: &[TensorType],
     variables: &[TensorType],
 ) -> Result<OutputTypes, GraphProblem> {
-    let outputs = unbounded(op, inputs, variables)?;
+    let outputs = infer_any_size(op, inputs, variables)?;
     match outputs.iter().find(|output| !output.shape.is_possible()) {
         Some(output) => Err(refused(
-            &format!("inputs of which it makes less than {output}, which no memory holds"),
+            &format!("smaller inputs: its output would be {output}, which no memory holds"),
             inputs,
         )),
         None => Ok(outputs),
     }
 }
 
-/// The same, whatever number of elements an output has.
-fn unbounded(
+/// As [`infer`], without the limit of elements.
+fn infer_any_size(
     op: &Op,
     inputs: &[TensorType],
     variables: &[TensorType],

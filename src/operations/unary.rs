@@ -103,11 +103,11 @@ pub(crate) enum Seen {
 /// it and of its gradient for an element.
 macro_rules! records {
     ($(
-        $name:ident $(($factor:literal))? $({ $key:ident: $value:literal })?: $seen:ident $work:expr,
+        $name:ident $(($of:literal))? $({ $key:ident: $value:literal })?: $seen:ident $work:expr,
     )*) => {
         /// Each function, with any attribute.
         pub(crate) const ALL: [Self; [$(stringify!($name)),*].len()] =
-            [$(Self::$name $(($factor))? $({ $key: $value })?),*];
+            [$(Self::$name $(($of))? $({ $key: $value })?),*];
 
         /// The kinds of the function and of its gradient, what the gradient sees, and the
         /// operations of both for an element.

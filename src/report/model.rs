@@ -140,8 +140,8 @@ pub struct Run {
     /// workers find each other.
     pub start_seconds: f64,
     /// Global steps per second: the sum over the workers, of each from the end of its first step to
-    /// that of its last one that was applied, but not before the last step of all that was applied
-    /// began.
+    /// the end of its last applied one or, if that is later, to the beginning of the last applied
+    /// step of all.
     pub steps_per_second: f64,
     /// Samples of applied gradients per second, over the same spans of time.
     pub samples_per_second: f64,
@@ -170,8 +170,8 @@ pub struct Run {
     /// the target may have been reached so much earlier. None if it was not reached.
     pub seconds_to_target_resolution: Option<f64>,
     /// The time of the last look at the test split, in seconds since the run began, so that
-    /// `start_seconds` is in it: until then it is known that a run without `seconds_to_target` had
-    /// not reached the target. None if it was not looked at.
+    /// `start_seconds` is in it. A run without `seconds_to_target` had not reached the target by
+    /// then. None if it was not looked at.
     pub last_look_seconds: Option<f64>,
     /// The global steps by which the gradients were out of date when they arrived; none if no
     /// gradient arrived.

@@ -37,7 +37,7 @@ pub struct Tried {
     /// The time to the target \[s\]; none if a seed did not reach it.
     pub seconds_to_target: Option<f64>,
     /// The same, but a seed that did not reach the target counts with the time of its last look at
-    /// the test split; none if one diverged.
+    /// the test split; none if one diverged or has none.
     #[serde(skip)]
     pub(super) seconds: Option<f64>,
     /// The last loss on the test split; none if a seed diverged, or no loss was computed.

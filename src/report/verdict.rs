@@ -6,13 +6,13 @@
 //! of applied gradients a second: a global step stands for one gradient in one mode, and for many
 //! in another. The fastest run has reached the target with all seeds. If a seed of the slower run
 //! missed the target, its time to the last look is used instead. Its ratio, and the mean of the
-//! ratios, are then lower bounds. A run may have reached the target at any time since the look before the
-//! one that saw it: the faster run has to be surely faster than the slower one at that look, too.
-//! With several seeds, each is compared with the same seed of the other run, so that what both drew
-//! alike does not count as difference. The launches of a seed count as one value, their mean,
-//! unless there is one seed alone. The fastest run is selected and tested on the same data, which
-//! amounts to comparing every pair. Confidence levels are therefore Bonferroni-
-//! corrected for all pairs.
+//! ratios, are then lower bounds. A run may have reached the target at any time since the look
+//! before the one that saw it: the faster run has to be surely faster than the slower one at that
+//! look, too. With several seeds, each is compared with the same seed of the other run, so that
+//! what both drew alike does not count as difference. The launches of a seed count as one value,
+//! their mean, unless there is one seed alone. The fastest run is selected and tested on the same
+//! data, which amounts to comparing every pair. Confidence levels are therefore Bonferroni-corrected
+//! for all pairs.
 
 mod groups;
 mod text;

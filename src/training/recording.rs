@@ -71,6 +71,12 @@ impl Recording {
             Fact::Step(step) => self.log.push(&step),
             Fact::Restored(restore) => {
                 self.forgotten = self.forgotten.min(restore.global_step);
+                // What was saved later could not be restored.
+                if let Some((saved, at)) = &mut self.saved
+                    && *at <= restore.at
+                {
+                    *saved = restore.global_step.min(*saved);
+                }
                 self.restored.push(restore);
             }
             Fact::TakenOver(step) if step > 0 && self.is_empty() => self.taken_over = Some(step),
@@ -137,10 +143,7 @@ impl Recording {
         let restored = restored.or(self.taken_over);
         let known = steps.map(|step| step.global_step);
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
-        let is_undone = |(step, at): &(u64, Time)| {
-            self.restored.iter().any(|restore| *at <= restore.at && *step > restore.global_step)
-        };
-        let saved = self.saved.filter(|saved| !is_undone(saved)).map(|(saved, _)| saved);
+        let saved = self.saved.map(|(saved, _)| saved);
         known.chain(saved).chain(restored).fold(self.forgotten, u64::max)
     }
 
@@ -212,6 +215,7 @@ mod tests {
         assert_eq!(recording.global_step(), 5, "others have taken steps");
         recording.add(Fact::Restored(Restore { global_step: 2, at: Time(40) }));
         assert_eq!(recording.global_step(), 2, "the checkpoint was torn");
+        assert_eq!(recording.last_saved(), Some(2));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl fmt::Display for Identity {
 fn first_look(store: &dyn Store) -> Result<Option<Note>, CheckpointError> {
     let listed = store.list().map_err(CheckpointError::store("list", store.locate("")))?;
     if listed.iter().any(|file| file.name == WRITER_FILE && file.bytes > LONGEST) {
-        let problem = "it is longer than any note of a saver, so it is none: remove it";
+        let problem = "it is longer than any note of a saver, so it is none";
         let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
         return Err(CheckpointError::store("read", store.locate(WRITER_FILE))(source));
     }

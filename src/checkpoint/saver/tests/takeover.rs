@@ -134,12 +134,14 @@ fn what_is_no_note_of_a_saver_is_refused_for_good_and_not_read() {
         }
     };
     std::fs::create_dir_all(&note).unwrap();
-    assert_refused("checkpoint.writer: it is not a plain file: remove it");
+    assert_refused("checkpoint.writer: it is not a plain file");
     std::fs::remove_dir(&note).unwrap();
     std::os::unix::fs::symlink("/dev/null", &note).unwrap();
-    assert_refused("checkpoint.writer: it is not a plain file: remove it");
+    assert_refused("checkpoint.writer: it is not a plain file");
     std::fs::remove_file(&note).unwrap();
-    std::fs::write(&note, "1".repeat(70_000)).unwrap();
+    let long = path.join("long");
+    std::fs::write(&long, "1".repeat(70_000)).unwrap();
+    std::os::unix::fs::symlink(&long, &note).unwrap();
     assert_refused("it is longer than any note of a saver");
     std::fs::remove_dir_all(path).unwrap();
 }

@@ -59,8 +59,8 @@ impl Files for System {
         for entry in fs::read_dir(path)? {
             let entry = entry?;
             // No file of a checkpoint has a name that is not UTF-8 or has just been deleted.
-            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata())
-            else {
+            let metadata = fs::metadata(entry.path()); // of what a link leads to
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), metadata) else {
                 continue;
             };
             if metadata.is_file() {
@@ -75,7 +75,7 @@ impl Files for System {
             return fs::read(path);
         }
         // Reading a pipe or a device may never end.
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file: remove it"))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file"))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn NewFile>> {
