@@ -1,6 +1,6 @@
 //! The refusals that a task remembers, so that each is logged once and told to who asks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::refusal::Kind;
 
@@ -9,33 +9,48 @@ use super::refusal::Kind;
 const MOST: usize = 1024;
 const MOST_UNPROVEN: usize = 512;
 /// The most reasons of one kind that are remembered of one unproven peer, which may choose the
-/// words.
+/// words. Later ones take the place of the first, and are not logged.
 const MOST_OF_A_KIND: usize = 8;
 
 /// Who was refused, or has refused, and why. Those of unproven peers are by kind.
 #[derive(Default)]
 pub(super) struct Refusals {
     proven: BTreeSet<(String, String)>,
-    unproven: BTreeSet<(Kind, String, String)>,
+    unproven: BTreeMap<(Kind, String), VecDeque<String>>,
 }
 
 impl Refusals {
     /// Adds a refusal of or by `who`, with its reason; its `kind` if the other end has not proved
-    /// who it is. Whether it is a new one, and is remembered.
+    /// who it is. Whether it is a new one, and is to be logged.
     pub(super) fn add(&mut self, who: &str, kind: Option<Kind>, why: &str) -> bool {
         let (who, why) = (who.to_owned(), why.to_owned());
         let Some(kind) = kind else {
             return self.proven.len() < MOST && self.proven.insert((who, why));
         };
-        let is_alike = |other: &&(Kind, String, String)| other.0 == kind && other.1 == who;
-        let alike = self.unproven.iter().filter(is_alike).count();
-        let has_room = self.unproven.len() < MOST_UNPROVEN && alike < MOST_OF_A_KIND;
-        has_room && self.unproven.insert((kind, who, why))
+        let all: usize = self.unproven.values().map(VecDeque::len).sum();
+        let key = (kind, who);
+        if all >= MOST_UNPROVEN && !self.unproven.contains_key(&key) {
+            return false;
+        }
+        let alike = self.unproven.entry(key).or_default();
+        if alike.contains(&why) {
+            return false;
+        }
+        let is_full = all >= MOST_UNPROVEN || alike.len() >= MOST_OF_A_KIND;
+        if is_full {
+            alike.pop_front();
+        }
+        alike.push_back(why);
+        !is_full
     }
 
     /// All of them: who, and why.
     pub(super) fn all(&self) -> Vec<(String, String)> {
-        let unproven = self.unproven.iter().map(|(_, who, why)| (who.clone(), why.clone()));
+        let of_one = |((_, who), reasons): (&(Kind, String), &VecDeque<String>)| {
+            let pair = |why: &String| (who.clone(), why.clone());
+            reasons.iter().map(pair).collect::<Vec<_>>()
+        };
+        let unproven = self.unproven.iter().flat_map(of_one);
         let mut all: Vec<_> = self.proven.iter().cloned().chain(unproven).collect();
         all.sort();
         all
@@ -49,10 +64,12 @@ mod tests {
     #[test]
     fn who_proves_nothing_takes_no_room_from_other_refusals() {
         let mut refusals = Refusals::default();
-        for i in 0..5_000 {
-            refusals.add("10.0.0.9", Some(Kind::OfThem(None)), &format!("noise {i}"));
-        }
-        assert_eq!(refusals.all().len(), MOST_OF_A_KIND, "one address has a share");
+        let noise = (0..5_000).map(|i| format!("noise {i}"));
+        let logged = noise.filter(|why| refusals.add("10.0.0.9", Some(Kind::OfThem(None)), why));
+        assert_eq!(logged.count(), MOST_OF_A_KIND, "one address has a share");
+        assert!(!refusals.add("10.0.0.9", Some(Kind::OfThem(None)), "another"));
+        assert_eq!(refusals.all().len(), MOST_OF_A_KIND);
+        assert!(refusals.all().contains(&("10.0.0.9".into(), "another".into())), "it is listed");
         assert!(refusals.add("10.0.0.9", Some(Kind::OfUs(None)), "of another authority"));
         for i in 0..5_000 {
             refusals.add(&format!("10.0.1.{i}"), Some(Kind::Silent), "it does not answer");
