@@ -9,6 +9,8 @@ pub(crate) enum Bug {
     KeepsOldSteps,
     /// The task of the global step forgets the vote of a step that is taken again.
     LosesVotes,
+    /// The task of the global step decides the vote of a step that is taken again anew.
+    CountsAgain,
     /// The chief's task forgets what a restored checkpoint has of a worker's own values.
     ForgetsOwnValues,
 }

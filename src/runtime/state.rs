@@ -139,16 +139,15 @@ impl Action {
     /// is taken.
     pub(crate) fn originate(&mut self, step: Taken) {
         match self {
-            Self::Apply(ApplyGradient { taken, .. }) | Self::Commit(Commit { taken, .. }) => {
-                *taken = Some(step)
-            }
+            Self::Apply(ApplyGradient { taken, .. })
+            | Self::Begin(Begin { taken, .. })
+            | Self::Commit(Commit { taken, .. }) => *taken = Some(step),
             Self::OnResource(asked) => asked.taken = Some(step),
             Self::Read { origin, .. } | Self::Gather { origin, .. } => *origin = Some(step.origin),
             Self::IsInitialized(_)
             | Self::Await(_)
             | Self::Assign(..)
             | Self::AssignAdd(..)
-            | Self::Begin(_)
             | Self::PutUpFence { .. }
             | Self::LiftFence { .. }
             | Self::AwaitDepartures { .. } => {}
@@ -192,6 +191,7 @@ pub(crate) struct Begin {
     pub(crate) replica: Replica,
     /// The least version of a variable that the step computes from.
     pub(crate) version: Version,
+    pub(crate) taken: Option<Taken>,
 }
 
 /// The end of a worker's step; in a mode with votes, its gradients are then still on their way.

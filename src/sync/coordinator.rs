@@ -127,11 +127,6 @@ impl Coordinator {
         self.is_barrier
     }
 
-    /// Whether a step that is taken again is a new contribution.
-    pub(crate) fn takes_steps_again(&self) -> bool {
-        self.policy.takes_steps_again()
-    }
-
     /// The number of gradients that make a round now, if the mode has rounds.
     pub(crate) fn round_size(&self, members: &Membership) -> Option<usize> {
         self.policy.round_size(members)

@@ -87,12 +87,6 @@ pub(crate) trait Policy: fmt::Debug {
     fn holds_commits(&self) -> bool {
         false
     }
-
-    /// Whether a step that is taken again is a new contribution, to the round under way by then;
-    /// else it counts once.
-    fn takes_steps_again(&self) -> bool {
-        false
-    }
 }
 
 /// The policy without waiting: each step adds 1 to the global step.

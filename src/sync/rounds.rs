@@ -22,14 +22,12 @@ pub(super) struct RoundRule {
     pub(super) versions: Versions,
     /// Whether a worker is stopped once its step is too late for the round.
     pub(super) cancels: bool,
-    /// Whether a step that is taken again is a contribution to the round under way by then.
-    pub(super) takes_steps_again: bool,
 }
 
 impl RoundRule {
     /// One update from the first `k` gradients.
     pub(super) fn first(k: u32, voters: Voters, versions: Versions) -> Self {
-        Self { size: k, voters, versions, cancels: false, takes_steps_again: false }
+        Self { size: k, voters, versions, cancels: false }
     }
 }
 
@@ -262,9 +260,5 @@ impl Policy for Rounds {
 
     fn round(&self) -> Option<u64> {
         Some(self.round)
-    }
-
-    fn takes_steps_again(&self) -> bool {
-        self.rule.takes_steps_again
     }
 }

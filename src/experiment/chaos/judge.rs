@@ -160,6 +160,7 @@ impl<'a> Judge<'a> {
                 Some(error.code)
             }
             _ => {
+                books::check_sizes(self.trial, &timeline, &steps, &mut breaches);
                 if !own_values::began_anew(&timeline, &attempt, &saved, &mut breaches) {
                     self.check_weights(&timeline, attempt.weights(), &steps, &mut breaches);
                     if timeline.is_exact() {

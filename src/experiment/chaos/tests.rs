@@ -206,6 +206,13 @@ fn a_vote_that_is_lost_is_found_and_shrunk_to_two_faults() {
     assert_is_found(Bug::LosesVotes, mode, 120, &[Promise::Ends, Promise::Explains]);
 }
 
+#[test]
+fn a_step_that_counts_again_as_it_is_taken_again_is_found_and_shrunk_to_two_faults() {
+    for mode in ["{ sync = { backups = 1 } }", "{ k_async = { k = 2 } }"] {
+        assert_is_found(Bug::CountsAgain, mode, 150, &[Promise::Counts]);
+    }
+}
+
 /// An arena in which a timeline that slows a task ends with other weights, every second time; if
 /// tasks are to be silent, they are under faults, and perhaps undisturbed.
 ///

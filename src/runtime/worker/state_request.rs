@@ -60,6 +60,7 @@ pub(crate) fn action(plan: &Plan, node: u32, inputs: StateValues) -> Result<Acti
             global_step: variable(0),
             replica: plan.replica(*replica),
             version: least_version(inputs)?.unwrap_or_default(),
+            taken: None,
         }),
         Op::CommitStep(replica) => {
             let read = next().item()?;

@@ -66,14 +66,9 @@ impl Protocol for Sync {
         if self.backups == 0 {
             return Box::new(Barrier::new(workers));
         }
-        let rule = RoundRule {
-            size: workers.saturating_sub(self.backups),
-            voters: Voters::Wait,
-            versions: Versions::Same,
-            cancels: self.cancel,
-            takes_steps_again: true,
-        };
-        Box::new(Rounds::new(rule, workers))
+        let size = workers.saturating_sub(self.backups);
+        let rule = RoundRule::first(size, Voters::Wait, Versions::Same);
+        Box::new(Rounds::new(RoundRule { cancels: self.cancel, ..rule }, workers))
     }
 
     fn steps_of_a_worker(&self, global_step: u64, _workers: u32) -> u64 {

@@ -58,6 +58,34 @@ fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breache
     }
 }
 
+/// Checks that each update of a training that has ended is told with as many gradients as the mode
+/// says: one that is told as dropped, or in another update, makes its own too small. Where workers
+/// go on before their round is made, the last round may be of fewer, and those in no update.
+pub(super) fn check_sizes(
+    trial: &Trial,
+    timeline: &Timeline<'_>,
+    steps: &[StepStats],
+    found: &mut Breaches,
+) {
+    let all_are_there = timeline.worker_losses().iter().all(|losses| *losses == 0);
+    let settings = &trial.settings;
+    let is_programs = settings.sync_replicas.is_some() || settings.all_reduce.is_some();
+    if is_programs || timeline.has(is_death) || !all_are_there {
+        return;
+    }
+    let (mode, workers) = (trial.mode, trial.cluster.spec.workers().count() as u32);
+    let every = mode.copies().map_or(1, |copies| u64::from(copies.every));
+    let size = mode.gradients_of_a_step(workers) / every;
+    let exchanged = || steps.iter().filter(|step| step.applied && !step.is_local);
+    let told = exchanged().count() as u64;
+    let updates = exchanged().map(|step| step.global_step).max().unwrap_or(0);
+    let all = size * updates;
+    let fits = told - mode.left_over(told, updates) == all && told < all + size;
+    found.unless(fits, Promise::Counts, || {
+        format!("{updates} updates of {size} gradients are told with {told}")
+    });
+}
+
 /// A round has one gradient of each worker at most, none of them stale.
 fn check_rounds(rounds: &BTreeMap<u64, Vec<&StepStats>>, found: &mut Breaches) {
     for (round, steps) in rounds {

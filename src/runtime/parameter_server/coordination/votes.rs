@@ -75,11 +75,15 @@ impl Coordination {
     /// step's vote, which waits for the same versions and follows it in the graph.
     ///
     /// After many stops a step of the chief is answered at once, so that it is not stopped: the
-    /// chief saves, evaluates and ends the training between two of its steps.
+    /// chief saves, evaluates and ends the training between two of its steps. So is one that has
+    /// counted: stopped, it would begin anew as another step.
     pub(crate) fn begin(&mut self, members: &Membership, ticket: Ticket, begin: &Begin) -> Answers {
-        let Begin { replica, version, .. } = *begin;
+        let Begin { replica, version, taken, .. } = *begin;
         if let Err(error) = self.check(replica, version) {
             return smallvec![Served { ticket, outcome: Err(error) }];
+        }
+        if self.earlier_attempt(replica.worker, ticket, taken).is_some() {
+            return smallvec![Served { ticket, outcome: Ok(StateValues::new()) }];
         }
         let before = self.begun.insert(replica.worker, ticket);
         let mut answers: Answers = Self::taken_over(replica, ticket, before).collect();
@@ -126,16 +130,29 @@ impl Coordination {
     /// that is taken again does not count twice. If the earlier step has failed, or the worker has
     /// restarted, the worker keeps its place, since variables may wait for its gradient there.
     fn counted_before(&self, worker: u32, vote: &Vote) -> Option<CountedVote> {
+        if let Some(before) = self.earlier_attempt(worker, vote.ticket, vote.taken) {
+            return Some(before);
+        }
         let before = *self.counted_votes.get(&worker)?;
         let has_restarted = before.vote.ticket.step.master != vote.ticket.step.master;
-        let is_same = |taken: Taken| before.vote.taken.is_some_and(|other| other.is_same(taken));
-        let is_taken_again = !has_restarted && vote.taken.is_some_and(is_same);
-        let is_done = is_taken_again && !self.coordinator.takes_steps_again();
-        let is_awaited = (before.vote.has_failed || has_restarted || is_taken_again)
+        let is_awaited = (before.vote.has_failed || has_restarted)
             && !before.is_lost
             && self.coordinator.is_current(vote.version)
             && before.place.round >= vote.version.updates;
-        (is_done || is_awaited).then_some(before)
+        is_awaited.then_some(before)
+    }
+
+    /// The worker's vote that counts, if it is of an earlier attempt at the step `taken`.
+    fn earlier_attempt(
+        &self,
+        worker: u32,
+        ticket: Ticket,
+        taken: Option<Taken>,
+    ) -> Option<CountedVote> {
+        let before = *self.counted_votes.get(&worker)?;
+        let is_of_life = before.vote.ticket.step.master == ticket.step.master;
+        let is_same = before.vote.taken.zip(taken).is_some_and(|(one, other)| one.is_same(other));
+        (is_of_life && is_same && !planted::is_in(Bug::CountsAgain)).then_some(before)
     }
 
     /// The answer to the beginning of the worker's step, if it waits for one.
@@ -321,6 +338,29 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_step_that_has_counted_and_is_taken_again_after_later_rounds_keeps_its_place() {
+        let (mode, members) = (Mode::Sync { backups: 2, cancel: true }, Membership::default());
+        let (ticket, mut commit) = vote_of_three(mode, 1, 1);
+        let mut coordination = Coordination::new(commit.replica, &members, None);
+        assert_eq!(coordination.commit(&members, ticket, 0, &commit, true).len(), 1);
+        let place = coordination.counted_votes[&1].place;
+        coordination.forget(ticket.step);
+        let of = |updates| Version { epoch: members.epoch(), updates };
+        let (other, vote) = vote_of_three(mode, 0, 0);
+        let vote = Commit { version: Some(of(1)), ..vote };
+        assert_eq!(coordination.commit(&members, other, 1, &vote, true).len(), 1);
+        let version = of(2);
+        commit.version = Some(version);
+        let (replica, taken) = (commit.replica, commit.taken);
+        let begin = Begin { global_step: VariableId(0), replica, version, taken };
+        let answers = coordination.begin(&members, ticket, &begin);
+        assert!(answers.len() == 1 && answers[0].outcome.is_ok(), "it can't be stopped");
+        assert_eq!(coordination.commit(&members, ticket, 2, &commit, true).len(), 1);
+        assert_eq!(coordination.counted_votes[&1].place, place);
+        assert_eq!(coordination.round().map(|round| round.updates), Some(2), "no round closes");
+    }
+
     /// What `worker` is told as it begins and ends a step from the version of that number: the
     /// errors of any step.
     fn step(coordination: &mut Coordination, worker: u32, updates: u64, ends: bool) -> Vec<Code> {
@@ -329,7 +369,7 @@ mod tests {
         let step = StepId { master: worker.into(), number: updates, trains: true };
         let ticket = |node| Ticket { step, device: LocalDevice::cpu(0), node };
         let replica = Replica { worker, workers: 3, mode };
-        let begin = Begin { global_step: VariableId(0), replica, version };
+        let begin = Begin { global_step: VariableId(0), replica, version, taken: None };
         let mut answers = coordination.begin(&members, ticket(0), &begin);
         if ends {
             let commit = Commit { replica, version: Some(version), ..vote(mode, worker, 0) };
