@@ -210,7 +210,8 @@ impl ParameterServer {
     }
 
     /// Applies the mean of a round's gradients, in the order of their places, once the round is
-    /// complete and the variable has had the update before.
+    /// complete and the variable has had the update before. The learning rate is that of the newest
+    /// one: in a schedule, those of older versions are those of earlier steps.
     pub(super) fn apply_rounds(&mut self, variable: VariableId) {
         loop {
             let stored = self.store.get_mut(variable);
@@ -235,7 +236,9 @@ impl ParameterServer {
                     apply.taken.iter().for_each(|taken| rounds.applied.note(*ticket, *taken, ()));
                 }
             }
-            let Some(first) = offered.first() else {
+            let version = |offered: &&Offered| offered.apply.of.map(|(_, version)| version);
+            // The first one of several.
+            let Some(newest) = offered.iter().rev().max_by_key(version) else {
                 stored.version += 1;
                 continue;
             };
@@ -245,7 +248,7 @@ impl ParameterServer {
                 .filter(|offered| !offered.goes_on)
                 .map(|offered| offered.ticket)
                 .collect();
-            return self.update(first.ticket.device, &first.apply, gradients, tickets);
+            return self.update(newest.ticket.device, &newest.apply, gradients, tickets);
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use trainyard::cluster::TaskName;
+use trainyard::prelude::*;
 use trainyard::simulation::Law;
 use trainyard::sync::Mode;
 
@@ -277,5 +278,45 @@ fn bounded_staleness_lies_between_synchronous_and_asynchronous_in_speed_and_in_s
     for pair in seen[1..].windows(2) {
         assert!(pair[0].0 < pair[1].0, "more slack is faster: {seen:?}");
         assert!(pair[0].1 < pair[1].1, "more slack is staler: {seen:?}");
+    }
+}
+
+/// The rate is 1 in the first 8 steps and then 0, so that the variable has the number of updates
+/// with the first one. The chief's loss is that variable.
+async fn count_early_rates(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let v = g.with_device("/job:ps/task:0", |g| g.variable("v", &g.constant(0f32)))?;
+    g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let read = v.read();
+    let less = read.mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
+    let early = Schedule::PiecewiseConstant { until: vec![(7, 1.0)], last: 0.0 };
+    let train = task.apply_gradients(GradientDescent::new(early), &[(v, less)])?;
+    let builder = MonitoredSession::builder(&task, g.clone());
+    let mut session = builder.hook(StopAtStep::last_step(60)).open().await?;
+    while !session.should_stop() {
+        session.run().fetch(&read).target(&train).await?;
+    }
+    session.close().await
+}
+
+#[test]
+fn an_update_of_several_gradients_has_the_rate_of_the_latest_whoever_sends_it() {
+    for (mode, slow) in [
+        (Mode::KAsync { k: 2 }, 0),
+        (Mode::KAsync { k: 2 }, 2),
+        (Mode::KBatchAsync { k: 2 }, 0),
+        (Mode::KBatchAsync { k: 2 }, 2),
+    ] {
+        let law = Law::Uniform { low: 0.9 * MEAN, high: 1.1 * MEAN };
+        let training = Simulated::new(1, 3, mode).step_time(law).slow(slow, 20.0);
+        let trained = training.run_program(count_early_rates);
+        assert!(trained.outcome.result.is_ok(), "{mode}: {:?}", trained.outcome.result);
+        let stale = trained.steps.iter().filter(|step| step.staleness > 8 && step.applied);
+        assert!(stale.count() > 0, "{mode}: the slow one had the early rate late");
+        let last = trained.steps.iter().max_by_key(|step| (step.global_step, step.ended)).unwrap();
+        assert_eq!(last.loss, Some(8.0), "{mode}, worker {slow} is slow");
     }
 }
