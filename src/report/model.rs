@@ -124,7 +124,7 @@ pub struct Run {
     /// The global step that this training went on from: of a checkpoint, or of the variables that
     /// its chief found. None if it began anew.
     pub resumed_from: Option<u64>,
-    /// The number of samples whose gradients were applied.
+    /// The number of samples whose gradients were applied, by [`Gradients::applied`].
     pub samples: u64,
     /// The steps that were taken without a task that was lost, has left or never trained: the other
     /// towers of an all-reduce shared the batch meanwhile, and the rounds of a synchronous mode
@@ -317,7 +317,8 @@ impl SkippedFaultText {
 pub struct Gradients {
     /// Computed by workers.
     pub computed: u64,
-    /// Part of an update.
+    /// Part of an update, as far as a worker has heard: the last gradient of one that is killed may
+    /// be part of one, and is in none of these numbers.
     pub applied: u64,
     /// Not part of an update: they came too late, were stopped, or are of a round that the end of
     /// the training left unfinished.
