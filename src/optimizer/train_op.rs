@@ -148,7 +148,8 @@ impl TrainOp {
     }
 
     /// The number of updates that were applied between the step's reading of the variables and the
-    /// application of its gradient (i64).
+    /// application of its gradient (i64). If an earlier attempt at the step has counted, whose
+    /// answer was lost, it is that one's, as -1 instead of 0, -2 instead of 1.
     pub fn staleness(&self) -> Output {
         let [_, staleness, _] = self.end.told_of_step();
         staleness

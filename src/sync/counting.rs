@@ -28,6 +28,8 @@ pub(crate) struct Counted {
     pub(crate) applied: bool,
     /// Whether others have yet to count the round of the step, as they end theirs.
     pub(crate) is_ahead: bool,
+    /// Whether the gradient that was applied is of an earlier attempt at the step.
+    pub(crate) is_earlier: bool,
 }
 
 impl Counted {
@@ -38,6 +40,7 @@ impl Counted {
             staleness: now.saturating_sub(read),
             applied: false,
             is_ahead: false,
+            is_earlier: false,
         }
     }
 }
@@ -47,5 +50,5 @@ pub(super) fn count_each(now: &mut i64, step: &Ended) -> Counted {
     let before = *now;
     *now = now.saturating_add(1);
     let staleness = before.saturating_sub(step.read);
-    Counted { global_step: *now, staleness, applied: true, is_ahead: false }
+    Counted { global_step: *now, staleness, applied: true, is_ahead: false, is_earlier: false }
 }

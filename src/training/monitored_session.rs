@@ -52,6 +52,8 @@ pub struct MonitoredSession {
     training: u64,
     /// The number of training steps that have begun, failed ones included.
     begun: u64,
+    /// The attempts at the step under way that were given up, and may have counted.
+    given_up: Vec<StepStats>,
     /// The number of the worker's next step.
     local_step: u64,
     /// The training steps since the session began, or went back to a checkpoint.

@@ -62,11 +62,13 @@ pub(super) struct Coordination {
 /// The answers that follow from an operation, most often just its own.
 type Answers = SmallVec<[Served; 1]>;
 
-/// The values that answer a worker's step.
+/// The values that answer a worker's step. Those of an earlier attempt have a staleness below 0:
+/// -1 instead of 0, -2 instead of 1.
 fn outputs(counted: Counted) -> StateValues {
+    let Counted { staleness, is_earlier, .. } = counted;
     smallvec![
         Tensor::scalar(counted.global_step),
-        Tensor::scalar(counted.staleness),
+        Tensor::scalar(if is_earlier { !staleness } else { staleness }),
         Tensor::scalar(counted.applied)
     ]
 }
@@ -175,10 +177,11 @@ impl Coordination {
     /// Answers a step that was counted before: with the release of its worker if that is still
     /// held, so that no worker escapes by taking a step again.
     fn answer_again(&mut self, replica: Replica, ticket: Ticket, counted: Counted) -> Answers {
-        let Some((held, _)) = self.commits.get_mut(&replica.worker) else {
-            return smallvec![Served { ticket, outcome: Ok(outputs(counted)) }];
+        let told = outputs(Counted { is_earlier: true, ..counted });
+        let Some(held) = self.commits.get_mut(&replica.worker) else {
+            return smallvec![Served { ticket, outcome: Ok(told) }];
         };
-        let before = std::mem::replace(held, ticket);
+        let (before, _) = std::mem::replace(held, (ticket, told));
         Self::taken_over(replica, ticket, Some(before)).collect()
     }
 

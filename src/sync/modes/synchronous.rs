@@ -112,19 +112,30 @@ impl Barrier {
         Self { workers, first: 0, latest: None, ended, departed }
     }
 
-    /// Whether others have counted the round of `step`, or will.
+    /// Whether others have counted the round of `step`, which has a gradient of it.
     ///
     /// No round is made without a worker that has not departed, so its step is of the round after
     /// that of its last step, or of the first round. If it has read a later global step, others had
     /// ended that round before: its message to this task may come later than those to the
-    /// variables. A step that is taken again after a loss is, as long as rounds wait for others, of
-    /// a round that they will count.
-    fn is_of_others(&self, step: &Ended) -> bool {
-        let Some(last) = self.ended.get(&step.worker) else {
-            return !self.departed.contains(&step.worker) && self.first < step.read;
-        };
-        let may_be = last.is_next_made.unwrap_or(true) || step.is_again && step.has_others;
-        last.master == step.master && last.reached < step.read && may_be
+    /// variables.
+    fn is_made(&self, step: &Ended) -> bool {
+        match self.last_before(step) {
+            Some(last) => last.is_next_made.unwrap_or(true),
+            None if self.ended.contains_key(&step.worker) => false,
+            None => !self.departed.contains(&step.worker) && self.first < step.read,
+        }
+    }
+
+    /// Whether others will count the round of `step`. A step that is taken again after a loss is,
+    /// as long as rounds wait for others, of such a round.
+    fn is_under_way(&self, step: &Ended) -> bool {
+        step.is_again && step.has_others && self.last_before(step).is_some()
+    }
+
+    /// The last step of the worker of `step`, in the same life, if others have ended a round since.
+    fn last_before(&self, step: &Ended) -> Option<&Last> {
+        let last = self.ended.get(&step.worker)?;
+        (last.master == step.master && last.reached < step.read).then_some(last)
     }
 }
 
@@ -136,7 +147,8 @@ impl Policy for Barrier {
             self.first = *now;
             self.ended.clear();
         }
-        let is_of_others = self.is_of_others(step);
+        let is_made = self.is_made(step);
+        let is_of_others = is_made || self.is_under_way(step);
         if members.is_cut_off() && *now == step.read && !is_of_others {
             return Counted::dropped(*now, step.read); // the end has cut off its round
         }
@@ -148,7 +160,8 @@ impl Policy for Barrier {
         self.ended.insert(step.worker, last);
         // Of a round that others have not ended yet, the step is as new as theirs.
         let staleness = (*now - 1 - step.read).max(0);
-        Counted { global_step: *now, staleness, applied: true, is_ahead }
+        let is_earlier = is_made && step.is_again;
+        Counted { global_step: *now, staleness, applied: true, is_ahead, is_earlier }
     }
 
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
@@ -239,6 +252,22 @@ mod tests {
             let mut now = 6;
             let counted = barrier.count(&members, &mut now, &again);
             assert_eq!((now, counted.is_ahead), if has_others { (6, true) } else { (7, false) });
+            assert!(!counted.is_earlier, "no round was made with the earlier attempt");
+        }
+    }
+
+    #[test]
+    fn a_step_that_is_taken_again_after_others_have_ended_its_round_is_in_it_by_an_earlier_attempt()
+    {
+        for (read, is_earlier) in [(6, true), (5, false)] {
+            let (mut barrier, members) = (Barrier::new(2), Membership::default());
+            assert_eq!(after(&mut barrier, 0, (4, 4)), 5);
+            assert_eq!(after(&mut barrier, 1, (5, 4)), 5);
+            assert_eq!(after(&mut barrier, 1, (5, 5)), 6);
+            let again = Ended { worker: 0, master: 0, is_again: true, has_others: true, read };
+            let mut now = 6;
+            assert_eq!(barrier.count(&members, &mut now, &again).is_earlier, is_earlier);
+            assert_eq!(now, 6);
         }
     }
 }

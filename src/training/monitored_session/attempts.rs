@@ -51,7 +51,10 @@ impl MonitoredSession {
                     if is_over {
                         self.learn_of_the_end().await;
                     }
-                    self.report_given_up(started, seen.max(self.global_step), true);
+                    // None of the earlier ones has counted: that would not have been stopped.
+                    self.report_given_up();
+                    let stopped = self.given_up(started, seen.max(self.global_step), true);
+                    self.task.record(Fact::Step(stopped));
                     if is_over {
                         return Err(self.ended_meanwhile());
                     }
@@ -71,9 +74,9 @@ impl MonitoredSession {
             if repeat.is_training_step() {
                 tracing::warn!(
                     worker = %self.task.name(), step = self.local_step, global_step = seen,
-                    "the gradient of this attempt is left out: the step is taken again"
+                    "the gradient of this attempt may be left out: the step is taken again"
                 );
-                self.report_given_up(started, seen, false);
+                self.given_up.push(self.given_up(started, seen, false));
             }
             started = self.task.now();
             step = RequestedStep::again(&self.session, &repeat);
@@ -111,11 +114,10 @@ impl MonitoredSession {
         Origin { owner: None, training: self.training, number, is_again: false }
     }
 
-    /// Reports an attempt, begun at `started`, of a step that was asked for at `global_step` and is
-    /// taken again: its gradient counts as dropped, since that of the next attempt counts, from the
-    /// values that the variables then have. If it `is_stopped`, there is no gradient.
-    fn report_given_up(&self, started: Time, global_step: u64, is_stopped: bool) {
-        self.task.record(Fact::Step(StepStats {
+    /// An attempt, begun at `started`, at a step that was asked for at `global_step` and is taken
+    /// again. If it `is_stopped`, there is no gradient.
+    fn given_up(&self, started: Time, global_step: u64, is_stopped: bool) -> StepStats {
+        StepStats {
             worker: self.task.name().clone(),
             local_step: self.local_step,
             global_step,
@@ -127,7 +129,25 @@ impl MonitoredSession {
             applied: false,
             is_stopped,
             is_local: false,
-        }));
+        }
+    }
+
+    /// Reports the attempts that were given up, whose gradients count as dropped.
+    pub(super) fn report_given_up(&mut self) {
+        self.given_up.drain(..).for_each(|attempt| self.task.record(Fact::Step(attempt)));
+    }
+
+    /// Reports all attempts at a step, of which the `last` has been answered. If the gradient that
+    /// counts is of an `earlier` one, that is the first which was given up; its loss is not known.
+    pub(super) fn report(&mut self, mut last: StepStats, earlier: bool) {
+        let first = self.given_up.first_mut();
+        if let Some(first) = first.filter(|_| earlier && last.applied && !last.is_local) {
+            let StepStats { started, ended, .. } = *first;
+            *first = StepStats { started, ended, computed: None, loss: None, ..last.clone() };
+            (last.applied, last.staleness) = (false, 0);
+        }
+        self.report_given_up();
+        self.task.record(Fact::Step(last));
     }
 
     /// Whether a new session may mend `error`. While variables are being restored, a step can find

@@ -291,6 +291,7 @@ impl Builder {
             own_variables,
             last_updates,
             begun: 0,
+            given_up: Vec::new(),
             local_step: self.steps_before,
             steps_in_session: 0,
             other_runs: 0,

@@ -16,7 +16,7 @@ use crate::units::Time;
 use super::super::fetched::Fetched;
 use super::super::hooks::{RunArgs, RunValues};
 use super::super::input::{Input, Position};
-use super::super::record::{Fact, StepStats};
+use super::super::record::StepStats;
 use super::super::recovery::is_mendable;
 use super::super::run_metadata::RunMetadata;
 use super::super::run_options::RunOptions;
@@ -118,10 +118,12 @@ impl<'a> MonitoredRun<'a> {
             let is_rolled_back = match self.ask(&mut fed) {
                 Ok(asked) => {
                     let Asked { step, options, end } = asked;
-                    match self.monitored.take(step, options, started).await? {
-                        Some((done, began)) => return self.finish(done, options, end, began).await,
-                        None => true,
+                    let taken = self.monitored.take(step, options, started).await;
+                    if let Ok(Some((done, began))) = taken {
+                        return self.finish(done, options, end, began).await;
                     }
+                    self.monitored.report_given_up();
+                    taken.map(|_| true)?
                 }
                 Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,
                 Err(error) => return Err(error),
@@ -195,15 +197,15 @@ impl<'a> MonitoredRun<'a> {
     ) -> Result<Fetched> {
         let Self { monitored, fetches, .. } = self;
         let span = (started, monitored.task.now());
-        let own = &done.fetches[..fetches.len()];
+        let (own, told) = done.fetches.split_at(fetches.len());
         let mut stats = match &end {
             Some(_) => {
                 let loss = loss_of(monitored.session.graph(), &fetches, own);
-                let told = &done.fetches[own.len()..];
                 Some(step_stats(monitored, loss, told, span, done.computed)?)
             }
             None => None,
         };
+        let is_of_earlier = stats.is_some() && is_of_earlier_attempt(told)?;
         let is_local = end.is_some_and(|end| end.is_local_step());
         if let Some(stats) = stats.as_mut().filter(|_| is_local) {
             (stats.global_step, stats.is_local) = (monitored.global_step, true);
@@ -216,7 +218,7 @@ impl<'a> MonitoredRun<'a> {
         }
         if let Some(stats) = &mut stats {
             monitored.count_training_step(stats);
-            monitored.task.record(Fact::Step(stats.clone()));
+            monitored.report(stats.clone(), is_of_earlier);
         } else {
             monitored.count_other_run();
         }
@@ -301,6 +303,7 @@ fn step_stats(
     (started, ended): (Time, Time),
     computed: Option<(Time, Time)>,
 ) -> Result<StepStats> {
+    let staleness: i64 = told[1].item()?;
     Ok(StepStats {
         worker: monitored.task.name().clone(),
         local_step: 0,
@@ -309,11 +312,17 @@ fn step_stats(
         ended,
         computed,
         loss,
-        staleness: told[1].item::<i64>()?.max(0) as u64,
+        staleness: staleness.max(!staleness) as u64,
         applied: told[2].item()?,
         is_stopped: false,
         is_local: false,
     })
+}
+
+/// Whether the train op's part of a row is of an earlier attempt at the step: its staleness is then
+/// -1 instead of 0, -2 instead of 1.
+fn is_of_earlier_attempt(told: &[Tensor]) -> Result<bool> {
+    Ok(told[1].item::<i64>()? < 0)
 }
 
 impl<'a> IntoFuture for MonitoredRun<'a> {

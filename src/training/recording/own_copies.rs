@@ -22,7 +22,8 @@ impl Recording {
     ///
     /// A row that is not applied is either an exchange that came too late, with which the worker
     /// drops its copy, or an attempt at a step that the worker takes again, with the same copy. Its
-    /// next row tells which: it has the number of the attempt's step.
+    /// next row tells which: it has the number of the attempt's step. After an attempt that was
+    /// applied there is nothing to keep.
     pub(super) fn lost_with_their_copy(&self) -> Vec<bool> {
         if !self.log.has_local() {
             return Vec::new();

@@ -188,7 +188,7 @@ fn steps(folder: &Path) -> BTreeMap<String, (Vec<u64>, Vec<u64>)> {
 fn warned_of(folder: &Path, worker: &str) -> Vec<u64> {
     let log = folder.join("logs").join(format!("{}.log", worker.replace(':', "-")));
     let log = fs::read_to_string(log).unwrap();
-    let warnings = log.lines().filter(|line| line.contains("of this attempt is left out"));
+    let warnings = log.lines().filter(|line| line.contains("of this attempt may be left out"));
     let number = |line: &str| {
         let (_, rest) = line.split_once(" step=").unwrap();
         rest.split(' ').next().unwrap().parse().unwrap()

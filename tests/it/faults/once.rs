@@ -1,6 +1,7 @@
 //! Each gradient counts once, or is reported as dropped: told by a variable that is a sum of powers
 //! of two, one for each step of a worker that is cut off.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,5 +106,70 @@ fn a_worker_that_is_cut_off_at_any_time_has_no_gradient_counted_twice() {
             }
             assert_each_is_once(&cut_off.run_program(add_powers), &store, size, &case);
         }
+    }
+}
+
+/// Each update adds 1 to the variable. The loss of a step is what it has read of it: the updates
+/// that there were.
+async fn count_updates(task: Task) -> Result<()> {
+    if task.job() == "ps" {
+        return task.join().await;
+    }
+    let g = Graph::new();
+    let v = g.with_device("/job:ps/task:0", |g| g.variable("v", &g.constant(0f32)))?;
+    g.with_device("/job:ps/task:0", |g| g.global_step())?;
+    let read = v.read();
+    let less = read.mul(&g.constant(0f32))?.sub(&g.constant(1f32))?;
+    let train = task.apply_gradients(GradientDescent::new(1.0), &[(v, less)])?;
+    let builder = MonitoredSession::builder(&task, g.clone());
+    let mut session = builder.hook(StopAtStep::last_step(STEPS)).open().await?;
+    while !session.should_stop() {
+        if let Err(error) = session.run().fetch(&read).target(&train).await {
+            return session.close_after(Err(error)).await;
+        }
+    }
+    session.close().await
+}
+
+/// Asserts that each update is told with `size` gradients, and that their losses are of the values
+/// that they are told to have read. Returns the number of those whose loss is not known.
+#[track_caller]
+fn assert_losses_are_of_what_counts(trained: &Trained, size: usize, case: &str) -> usize {
+    assert!(trained.outcome.result.is_ok(), "{case}: {:?}", trained.outcome.result);
+    let applied: Vec<_> = trained.steps.iter().filter(|step| step.applied).collect();
+    let mut updates: BTreeMap<u64, usize> = BTreeMap::new();
+    for step in &applied {
+        *updates.entry(step.global_step).or_default() += 1;
+        let read = step.global_step - 1 - step.staleness;
+        assert!(step.loss.is_none_or(|loss| loss == read as f32), "{case}: {step:?}");
+    }
+    assert_eq!(updates, (1..=STEPS).map(|update| (update, size)).collect(), "{case}");
+    applied.iter().filter(|step| step.loss.is_none()).count()
+}
+
+#[test]
+fn of_a_step_that_is_taken_again_the_attempt_whose_gradient_counts_is_told() {
+    let modes = [
+        (Mode::Sync { backups: 0, cancel: false }, 3),
+        (Mode::Sync { backups: 1, cancel: false }, 2),
+        (Mode::KAsync { k: 2 }, 2),
+    ];
+    for (mode, size) in modes {
+        let training =
+            || Simulated::new(1, 3, mode).step_time(Law::Exponential { mean: 0.1 }).steps(STEPS);
+        let plain = training().run_program(count_updates);
+        let unknown = assert_losses_are_of_what_counts(&plain, size, &mode.to_string());
+        assert_eq!(unknown, 0, "{mode}");
+        let (task, lasts) = (TaskName::new("worker", 1), Duration::from_secs(2));
+        let deliveries = (20..plain.outcome.deliveries / 2).step_by(3);
+        let mut unknown = 0;
+        for delivery in spread(deliveries, 7) {
+            let freeze = FaultKind::Freeze { task: task.clone(), lasts };
+            let frozen = training().fault(Trigger::Delivery(delivery), freeze);
+            let (trained, case) =
+                (frozen.run_program(count_updates), format!("{mode}, {delivery}"));
+            unknown += assert_losses_are_of_what_counts(&trained, size, &case);
+        }
+        assert!(unknown > 0, "{mode}: no earlier attempt has counted");
     }
 }

@@ -40,21 +40,24 @@ pub(super) fn check(
     }
 }
 
-/// Checks that each worker's steps are in order and recorded once. Only a step whose gradient was
-/// recorded as dropped may be recorded again.
+/// Checks that each worker's steps are in order, and that of the attempts at a step, which have the
+/// same number, one is recorded as applied at most.
 fn check_order(timeline: &Timeline<'_>, steps: &[StepStats], found: &mut Breaches) {
-    let mut last: BTreeMap<&TaskName, &StepStats> = BTreeMap::new();
+    let mut last: BTreeMap<&TaskName, (&StepStats, bool)> = BTreeMap::new();
     let has_lives = timeline.has(is_death);
     for step in steps {
         found.unless(step.started <= step.ended, Promise::Order, || format!("{step:?}"));
-        if let Some(before) = last.insert(&step.worker, step) {
+        let mut has_counted = step.applied;
+        if let Some((before, had_counted)) = last.get(&step.worker).copied() {
             let grows = has_lives || before.global_step <= step.global_step;
             let is_next = step.local_step == before.local_step + 1;
-            let is_again = step.local_step == before.local_step && !before.applied;
+            let is_again = step.local_step == before.local_step && !(had_counted && has_counted);
+            has_counted |= is_again && had_counted;
             let is_anew = has_lives && step.local_step == 0;
             let follows = before.ended <= step.started && grows && (is_next || is_again || is_anew);
             found.unless(follows, Promise::Order, || format!("after {before:?} comes {step:?}"));
         }
+        last.insert(&step.worker, (step, has_counted));
     }
 }
 

@@ -114,8 +114,10 @@ impl Coordination {
         if let Some(before) = self.counted_before(worker, &vote) {
             self.counted_votes.insert(worker, CountedVote { vote, ..before });
             self.sets.release(worker);
-            let mut answers: Answers =
-                smallvec![self.tell(ticket, Some(before.place), before.counted)];
+            // Unless the variables have yet to make the round, and take this gradient for it.
+            let is_earlier = before.place.round < version.updates;
+            let counted = Counted { is_earlier, ..before.counted };
+            let mut answers: Answers = smallvec![self.tell(ticket, Some(before.place), counted)];
             answers.extend(self.end_begun(worker, Ok(StateValues::new())));
             return answers;
         }
@@ -182,7 +184,8 @@ impl Coordination {
         };
         let staleness = place.round.saturating_sub(vote.version.updates) as i64;
         let global_step = self.global_step;
-        let counted = Counted { global_step, staleness, applied: true, is_ahead: false };
+        let (is_ahead, is_earlier) = (false, false);
+        let counted = Counted { global_step, staleness, applied: true, is_ahead, is_earlier };
         // In a K-batch round that was under way, a lost worker's place is another's.
         if vote.lost_in != Some(place.round) {
             let is_lost = vote.lost_in.is_some();
