@@ -130,8 +130,8 @@ impl<M: Payload> Quic<M> {
     }
 
     /// The refusals in either direction: the peer's address or name, and the reason. Each once: the
-    /// first 1024 of peers that have proved who they are, and of others at most 512, of
-    /// which one address has a few.
+    /// first 1024 of peers that have proved who they are, and the last 512 of others, of which one
+    /// address has a few.
     pub fn refusals(&self) -> Vec<(String, String)> {
         self.node.refusals.borrow().all()
     }

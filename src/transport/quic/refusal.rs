@@ -47,8 +47,8 @@ impl Close {
     }
 }
 
-/// The kind of a refusal by or of one who has not proved who it is: it can choose the words, and
-/// not more than these.
+/// The kind of a refusal where the other end has not proved who it is. That end chooses the words
+/// of a refusal, but only among these kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// It does not answer.
@@ -335,6 +335,11 @@ mod tests {
             let long = closed(code, "ü".repeat(500));
             assert!(long.to_string().len().max(long.of_dialed(address).len()) < 500, "{long}");
         }
+        let reason = "a\n".repeat(30_000).into();
+        let error_code = Close::Refused.code();
+        let closed_by_task = quinn::ApplicationClose { error_code, reason };
+        let told = Refusal::Connection(ConnectionError::ApplicationClosed(closed_by_task));
+        assert!(!told.to_string().contains('\n') && told.to_string().len() < 2_000, "{told}");
         let undecrypted = format!("authentication failed\n{}", "ü".repeat(500));
         let told = closed(TransportErrorCode::PROTOCOL_VIOLATION, undecrypted).to_string();
         assert!(told.contains(r"failed\nü") && told.len() < 500, "{told}");

@@ -1,6 +1,6 @@
 //! The refusals that a task remembers, so that each is logged once and told to who asks.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::refusal::Kind;
 
@@ -9,14 +9,15 @@ use super::refusal::Kind;
 const MOST: usize = 1024;
 const MOST_UNPROVEN: usize = 512;
 /// The most reasons of one kind that are remembered of one unproven peer, which may choose the
-/// words. Later ones take the place of the first, and are not logged.
+/// words.
 const MOST_OF_A_KIND: usize = 8;
 
-/// Who was refused, or has refused, and why. Those of unproven peers are by kind.
+/// Who was refused, or has refused, and why.
 #[derive(Default)]
 pub(super) struct Refusals {
     proven: BTreeSet<(String, String)>,
-    unproven: BTreeMap<(Kind, String), VecDeque<String>>,
+    /// The last of unproven peers, by kind. One that takes the place of an older one is not logged.
+    unproven: VecDeque<(Kind, String, String)>,
 }
 
 impl Refusals {
@@ -27,30 +28,24 @@ impl Refusals {
         let Some(kind) = kind else {
             return self.proven.len() < MOST && self.proven.insert((who, why));
         };
-        let all: usize = self.unproven.values().map(VecDeque::len).sum();
-        let key = (kind, who);
-        if all >= MOST_UNPROVEN && !self.unproven.contains_key(&key) {
+        let is_alike = |other: &(Kind, String, String)| other.0 == kind && other.1 == who;
+        if self.unproven.iter().any(|other| is_alike(other) && other.2 == why) {
             return false;
         }
-        let alike = self.unproven.entry(key).or_default();
-        if alike.contains(&why) {
-            return false;
-        }
-        let is_full = all >= MOST_UNPROVEN || alike.len() >= MOST_OF_A_KIND;
-        if is_full {
-            alike.pop_front();
-        }
-        alike.push_back(why);
-        !is_full
+        let alike = self.unproven.iter().filter(|other| is_alike(other)).count();
+        let outdated = if alike >= MOST_OF_A_KIND {
+            self.unproven.iter().position(is_alike)
+        } else {
+            (self.unproven.len() >= MOST_UNPROVEN).then_some(0)
+        };
+        outdated.map(|at| self.unproven.remove(at));
+        self.unproven.push_back((kind, who, why));
+        outdated.is_none()
     }
 
     /// All of them: who, and why.
     pub(super) fn all(&self) -> Vec<(String, String)> {
-        let of_one = |((_, who), reasons): (&(Kind, String), &VecDeque<String>)| {
-            let pair = |why: &String| (who.clone(), why.clone());
-            reasons.iter().map(pair).collect::<Vec<_>>()
-        };
-        let unproven = self.unproven.iter().flat_map(of_one);
+        let unproven = self.unproven.iter().map(|(_, who, why)| (who.clone(), why.clone()));
         let mut all: Vec<_> = self.proven.iter().cloned().chain(unproven).collect();
         all.sort();
         all
@@ -75,6 +70,11 @@ mod tests {
             refusals.add(&format!("10.0.1.{i}"), Some(Kind::Silent), "it does not answer");
         }
         assert_eq!(refusals.all().len(), MOST_UNPROVEN);
+        assert!(
+            !refusals.add("10.0.2.1", Some(Kind::OfUs(None)), "expired"),
+            "many have none left"
+        );
+        assert!(refusals.all().contains(&("10.0.2.1".into(), "expired".into())), "it is listed");
         assert!(refusals.add("worker:1", None, "program.batch differs"));
         assert!(!refusals.add("worker:1", None, "program.batch differs"), "each is logged once");
         assert!(refusals.all().contains(&("worker:1".into(), "program.batch differs".into())));

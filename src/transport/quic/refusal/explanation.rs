@@ -5,8 +5,10 @@ use quinn::{ConnectionError, TransportErrorCode};
 use crate::say::one_line;
 use crate::transport::wire::VERSION;
 
-/// The most that is told of a phrase which an end may send that has proved nothing \[bytes\].
+/// The most that is told of a phrase which an end may send that has proved nothing \[bytes\]: one
+/// of QUIC itself, and one as a task sends it.
 const PHRASE: usize = 200;
+const REASON: usize = 1000;
 
 /// A TLS alert that has ended a connection, and that a user can do something about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,8 +71,10 @@ pub(super) fn shown(error: &ConnectionError) -> String {
 /// `error` with the beginning of the other end's phrase alone.
 fn brief(error: &ConnectionError) -> ConnectionError {
     let mut brief = error.clone();
-    if let ConnectionError::ConnectionClosed(closed) = &mut brief {
-        closed.reason.truncate(PHRASE);
+    match &mut brief {
+        ConnectionError::ConnectionClosed(closed) => closed.reason.truncate(PHRASE),
+        ConnectionError::ApplicationClosed(closed) => closed.reason.truncate(REASON),
+        _ => {}
     }
     brief
 }
