@@ -76,7 +76,8 @@ fn rows_of_variable(
 }
 
 /// The variable whose whole value `params` is, and the operations that must run before it is read.
-/// None of a value that was read by handle and may be older than the variable's; none in a branch, where TensorFlow's gradient is of all rows if the branch is not run.
+/// None of a value that was read by handle and may be older than the variable's. None in a branch,
+/// where TensorFlow's gradient is of all rows if the branch is not run.
 fn whole_variable(importer: &Importer<'_>, params: &Value) -> Option<(OpId, Vec<OpId>)> {
     if params.cell.is_some() || !params.branches.is_empty() {
         return None;
