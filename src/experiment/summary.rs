@@ -55,7 +55,6 @@ impl Trial {
             observed.sent.iter().map(|(task, sent)| (task.clone(), bytes(sent))).collect()
         };
         let last = recording.evaluations.last();
-        let failed = |failed: &FailedCheckpoint| (failed.global_step, failed.why.clone());
         let weights_digest = recording.ending.and_then(|ending| ending.weights_digest);
         let (final_loss, reached) = (final_loss(recording), reached(settings, recording));
         let misses_target = settings.stop.accuracy.is_some() && reached.is_none();
@@ -172,6 +171,10 @@ impl Trial {
     fn has_one_worker(&self) -> bool {
         self.cluster.spec.workers().count() == 1
     }
+}
+
+fn failed(failed: &FailedCheckpoint) -> (u64, String) {
+    (failed.global_step, failed.why.clone())
 }
 
 /// The faults that did not happen, as a report has them.
