@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ImportError;
 use super::order::{first_value, is_variable, origin, parse_input};
-use super::translate::{changes, learns};
+use super::translate::{assigns_by_handle, changes, learns};
 use super::wire::NodeDef;
 
 /// The names of the variables that the nodes called `read` need, and that a node changes which a
@@ -59,8 +59,7 @@ fn needed<'a>(
 
 /// Whether nodes of `kind` change the variable that is their first input.
 fn writes(kind: &str) -> bool {
-    let of_handles = ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"];
-    changes(kind) || of_handles.contains(&kind)
+    changes(kind) || assigns_by_handle(kind)
 }
 
 fn is_restored<'a>(by_name: &BTreeMap<&'a str, &'a NodeDef>, value: &'a str) -> bool {

@@ -11,8 +11,8 @@
 //! look, too. With several seeds, each is compared with the same seed of the other run, so that
 //! what both drew alike does not count as difference. The launches of a seed count as one value,
 //! their mean, unless there is one seed alone. The fastest run is selected and tested on the same
-//! data, which amounts to comparing every pair. Confidence levels are therefore corrected for all
-//! pairs, as Bonferroni did.
+//! data, which amounts to comparing every pair. Confidence levels therefore have Bonferroni's
+//! correction for all pairs.
 
 mod groups;
 mod text;

@@ -169,7 +169,7 @@ impl Replay {
     }
 
     /// `task` has died: what it has sent to those who have never met this life is lost with it. The
-    /// others have the loss on their tapes, and what they still received before that.
+    /// tapes of the others say what they still received, and then that it was lost.
     fn lose_what_waits_of(&mut self, task: usize) {
         let life = self.players[task].life;
         for other in 0..self.players.len() {

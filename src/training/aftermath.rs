@@ -86,8 +86,8 @@ async fn until_the_chief_has_saved(task: &Task) -> Result<()> {
     Ok(())
 }
 
-/// Waits for so long, `limit`, until `is_so`, looking now and then. Says at times that it waits for
-/// the chief, which `is_yet` to do something. Returns whether it is so.
+/// Waits until `is_so`, but not longer than `limit`, and returns whether it is so. Now and then it
+/// says that it waits for the chief, and what that `is_yet` to do.
 async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> bool) -> bool {
     let mut waited = Duration::ZERO;
     while waited < limit && !is_so() {

@@ -32,9 +32,9 @@ struct Lap {
     seconds: [f64; CAUSES.len()],
 }
 
-/// The same as [`simulated`](super::simulated) for a deployed run. Nobody has noted whom a worker
-/// waited for. Where workers wait for each other, the one whose kernels ended last has decided when
-/// a global step was made: its lap counts. Where they don't, all laps of each worker count. At the
+/// The same as [`simulated`](super::simulated) for a deployed run, of which nobody has noted whom a
+/// worker waited for. Where workers wait for each other, the lap counts of the one whose kernels
+/// ended last, since it has decided when the global step was made. Else all laps count. At the
 /// times `restored` the training went back to a checkpoint.
 pub(crate) fn deployed(
     steps: impl Iterator<Item = StepStats> + Clone,

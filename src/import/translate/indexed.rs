@@ -53,8 +53,8 @@ fn scatter_nd(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Indexed::TensorScatterAdd, &[zeros, indices, updates])
 }
 
-/// The most `Identity` operations between a variable and a gather of its rows that are looked
-/// through: a crafted graph may have any number.
+/// A gather is looked at through so many `Identity` operations at most, to find the variable that
+/// it takes rows of: a crafted graph may have any number.
 const MOST_IDENTITIES: usize = 8;
 
 /// The rows of input 0 at input 1, if input 0 is the whole value of a variable of f32: only these

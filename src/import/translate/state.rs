@@ -139,10 +139,14 @@ pub(in crate::import) fn learns(kind: &str) -> bool {
 
 /// The variable by handle that `node` assigns, if that is not its first value.
 fn reassigned(node: &NodeDef) -> Option<String> {
-    let kinds = ["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"];
     let variable = parse_input(node.input.first()?).0;
-    let is_later = kinds.contains(&node.op.as_str()) && node.name != first_value(variable);
+    let is_later = assigns_by_handle(&node.op) && node.name != first_value(variable);
     is_later.then(|| variable.to_owned())
+}
+
+/// Whether nodes of `kind` assign the variable whose handle is their first input.
+pub(in crate::import) fn assigns_by_handle(kind: &str) -> bool {
+    matches!(kind, "AssignVariableOp" | "AssignAddVariableOp" | "AssignSubVariableOp")
 }
 
 /// Whether nodes of `kind` change the variable that is their first input.

@@ -1,28 +1,27 @@
 //! The builder of a monitored session.
 
+mod hooks;
+
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::checkpoint::Stores;
 use crate::cluster::DeviceSpec;
-use crate::graph::{Graph, GraphError, Output};
+use crate::graph::{Graph, GraphError};
 use crate::import::drawn;
 use crate::runtime::{Result, ServerTarget, SessionOptions};
 use crate::sync::Leaving;
 
 use super::super::checkpointing::Checkpointing;
 use super::super::checkpoints::Checkpoints;
-use super::super::hooks::{
-    CheckpointSaver, Hook, Hooks, SecondOrStepTimer, StepCounter, StopAtTime, SummarySaver,
-};
+use super::super::hooks::{Hook, SecondOrStepTimer};
 use super::super::own_values::OwnVariables;
 use super::super::positions::Positions;
 use super::super::record::{Beginning, Fact};
 use super::super::recovery::Tries;
 use super::super::scaffold::Scaffold;
 use super::super::session_creator::{Created, SessionCreator};
-use super::super::summary::SummaryWriter;
 use super::super::task::Task;
 use super::super::weights::last_updates;
 use super::MonitoredSession;
@@ -343,59 +342,6 @@ impl Builder {
             self.task.record(Fact::Began(beginning));
         }
         Ok(())
-    }
-
-    /// The chief's writer into the folder of summaries, if there is one and something to write.
-    fn summary_writer(&self) -> Result<Option<SummaryWriter>> {
-        let beside = self.checkpoints.as_ref().and_then(|kept| kept.folder.as_ref());
-        let folder = self.summary_dir.as_ref().or(beside);
-        let writes = self.save_graph_def
-            || self.log_step_count.acts()
-            || (self.save_summaries.acts() && !self.scaffold.summaries.is_empty());
-        let folder = folder.filter(|_| writes && self.task.is_chief());
-        folder.map(|folder| SummaryWriter::create(&self.task, folder)).transpose()
-    }
-
-    /// The hooks in TensorFlow's order: those of the chief alone, the counter of steps, the
-    /// summaries, the saver, the program's.
-    fn assemble_hooks(
-        &mut self,
-        checkpoints: Option<&Checkpoints>,
-        writer: Option<&SummaryWriter>,
-    ) -> Result<Hooks> {
-        let mut list = Vec::new();
-        if self.task.is_chief() {
-            list.append(&mut self.chief_only);
-            if let Some(writer) = writer {
-                self.add_summary_hooks(writer, &mut list);
-            }
-            if let (Some(kept), Some(checkpoints)) = (&self.checkpoints, checkpoints)
-                && kept.settings.every.acts()
-            {
-                let (checkpoints, names) = (checkpoints.clone(), self.scaffold.saved_names()?);
-                list.push(Box::new(CheckpointSaver::of(checkpoints, &kept.settings, names)));
-            }
-        }
-        if let Some(limit) = self.task.settings().stop.time {
-            list.push(Box::new(StopAtTime::new(limit)));
-        }
-        list.append(&mut self.hooks);
-        Ok(Hooks::new(list))
-    }
-
-    /// Adds the hooks that write into the folder of summaries.
-    fn add_summary_hooks(&self, writer: &SummaryWriter, list: &mut Vec<Box<dyn Hook>>) {
-        let summaries = &self.scaffold.summaries;
-        if self.log_step_count.acts() {
-            let counter = StepCounter::new(self.log_step_count);
-            list.push(Box::new(counter.writer(writer)));
-        }
-        if self.save_summaries.acts() && !summaries.is_empty() {
-            let saver = SummarySaver::new(writer, self.save_summaries);
-            let add =
-                |saver: SummarySaver, (tag, scalar): &(String, Output)| saver.scalar(tag, scalar);
-            list.push(Box::new(summaries.iter().fold(saver, add)));
-        }
     }
 }
 

@@ -123,7 +123,8 @@ impl<'a> MonitoredRun<'a> {
                         return self.finish(done, options, end, began).await;
                     }
                     self.monitored.report_given_up();
-                    taken.map(|_| true)?
+                    taken?;
+                    true
                 }
                 Err(error) if is_mendable(&error) => self.monitored.recover(error).await?,
                 Err(error) => return Err(error),
