@@ -22,6 +22,9 @@ pub mod validation {}
 #[doc = include_str!("../docs/measured.md")]
 pub mod measured {}
 
+#[doc = include_str!("../docs/notebook.md")]
+pub mod notebook {}
+
 #[doc = include_str!("../docs/coming_from_tensorflow.md")]
 pub mod coming_from_tensorflow {}
 

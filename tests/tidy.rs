@@ -6,8 +6,8 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
-#[path = "tidy/links.rs"]
-mod links;
+#[path = "tidy/guides.rs"]
+mod guides;
 
 use std::fs;
 use std::path::Path;

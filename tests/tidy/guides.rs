@@ -1,7 +1,10 @@
-//! The rule on links: what a guide links to in the repository is there, and so is the heading.
+//! The rules on guides: what one links to in the repository is there, and so is the heading; and
+//! prose has lines as short as the code's.
 
 use std::fs;
 use std::path::Path;
+
+use crate::COLUMNS;
 
 /// The links of the guide at `path`, such as `docs/tutorial.md`, that lead nowhere, as findings.
 /// Links to other sites, and to items of the crate, which rustdoc follows, are left out.
@@ -54,17 +57,38 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The lines of prose in the guide at `path` that are too long, as findings. Tables and code are
+/// left out: Markdown can't break the rows of the one, and the other shows what a program prints.
+fn long_lines(path: &str, text: &str) -> Vec<String> {
+    let is_long = |line: &&str| line.chars().count() > COLUMNS && !line.starts_with('|');
+    prose(text).filter(is_long).map(|line| format!("{path}: too long: {line}")).collect()
+}
+
 #[test]
-fn the_guides_link_to_what_is_there() {
+fn the_guides_keep_the_house_rules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let guides = fs::read_dir(root.join("docs")).unwrap();
     let guides = guides.map(|guide| guide.unwrap().file_name().into_string().unwrap());
     let mut paths: Vec<String> = guides.map(|name| format!("docs/{name}")).collect();
     paths.retain(|path| path.ends_with(".md"));
-    paths.extend(["README.md", "CONTRIBUTING.md", "python/README.md"].map(str::to_owned));
-    let dead = |path: &String| dead(root, path, &fs::read_to_string(root.join(path)).unwrap());
-    let found: Vec<String> = paths.iter().flat_map(dead).collect();
+    let others = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benches/README.md"];
+    paths.extend(others.map(str::to_owned));
+    paths.push("python/README.md".to_owned());
+    let breaches = |path: &String| {
+        let text = fs::read_to_string(root.join(path)).unwrap();
+        let mut breaches = dead(root, path, &text);
+        breaches.extend(long_lines(path, &text));
+        breaches
+    };
+    let found: Vec<String> = paths.iter().flat_map(breaches).collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_long_line_of_prose_is_caught_and_a_row_or_code_is_not() {
+    let long = "word ".repeat(21);
+    let text = format!("{long}\n| {long} |\n```\n{long}\n```\nshort\n");
+    assert_eq!(long_lines("x.md", &text).len(), 1);
 }
 
 #[test]
