@@ -11,14 +11,14 @@ use files::{Files, System};
 
 use super::{Entry, Store};
 
-/// The end of the name of an unfinished file.
-const UNFINISHED: &str = ".tmp";
+/// The digits of a writer's token in the name of an unfinished file.
+const TOKEN_DIGITS: usize = 16;
 
 /// A store in a folder. A file is written under another name, synced to the disk and renamed; then
 /// the folder is synced.
 ///
 /// If a process is killed, the next one that writes here deletes its unfinished file, which is
-/// known by the lock that its writer no longer holds.
+/// known by its name and by the lock that its writer no longer holds.
 pub struct Folder {
     path: PathBuf,
     files: Box<dyn Files>,
@@ -54,7 +54,7 @@ impl Folder {
     /// Deletes unfinished files whose writers are gone.
     fn tidy(&self) -> io::Result<()> {
         for Entry { name, .. } in self.files.list(&self.path)? {
-            if name.ends_with(UNFINISHED) {
+            if is_unfinished(&name) {
                 self.files.delete_abandoned(&self.path_of(&name)?)?;
             }
         }
@@ -94,13 +94,33 @@ impl Folder {
     }
 }
 
+/// The name of the file `name` until it is finished: the write number `serial` of the writer with
+/// this token.
+fn unfinished(name: &str, token: u64, serial: u64) -> String {
+    format!("{name}.{token:0TOKEN_DIGITS$x}-{serial}.tmp")
+}
+
+/// Whether `name` is of the form that [`unfinished`] gives: users have files that end with `.tmp`,
+/// too.
+fn is_unfinished(name: &str) -> bool {
+    let writer = name.strip_suffix(".tmp").and_then(|rest| rest.rsplit_once('.'));
+    let Some((token, serial)) = writer.and_then(|(_, writer)| writer.split_once('-')) else {
+        return false;
+    };
+    let are_all =
+        |text: &str, is: fn(&u8) -> bool| !text.is_empty() && text.bytes().all(|b| is(&b));
+    token.len() == TOKEN_DIGITS
+        && are_all(token, u8::is_ascii_hexdigit)
+        && are_all(serial, u8::is_ascii_digit)
+}
+
 impl Store for Folder {
     fn list(&self) -> io::Result<Vec<Entry>> {
         let mut entries = match self.files.list(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             listed => listed?,
         };
-        entries.retain(|entry| !entry.name.ends_with(UNFINISHED));
+        entries.retain(|entry| !is_unfinished(&entry.name));
         entries.sort();
         Ok(entries)
     }
@@ -113,8 +133,8 @@ impl Store for Folder {
         let path = self.path_of(name)?;
         self.prepare()?;
         let serial = self.written.fetch_add(1, Ordering::Relaxed);
-        let unfinished = format!("{name}.{:016x}-{serial}{UNFINISHED}", self.token);
-        self.write_whole(&self.path.join(unfinished), &path, parts)
+        let unfinished = self.path.join(unfinished(name, self.token, serial));
+        self.write_whole(&unfinished, &path, parts)
     }
 
     fn delete(&self, name: &str) -> io::Result<()> {

@@ -70,7 +70,7 @@ fn a_full_disk_leaves_nothing_unfinished_and_the_last_checkpoint() {
         save(&mut saver(on(&disk)), [1, 2]);
         disk.leave_room(room);
         let saved = saver(on(&disk)).save(&snapshot(3, 0), at(3));
-        assert!(disk.names().iter().all(|name| !name.ends_with(UNFINISHED)), "{:?}", disk.names());
+        assert!(disk.names().iter().all(|name| !is_unfinished(name)), "{:?}", disk.names());
         let step = saver(on(&disk)).latest().unwrap().checkpoint.unwrap().global_step;
         match saved {
             Ok(saved) if saved.unfinished.is_empty() => break,
@@ -136,14 +136,17 @@ fn a_training_is_saved_and_found_on_the_disk_of_this_machine() {
 }
 
 #[test]
-fn what_a_dead_process_left_is_deleted_and_what_a_living_one_writes_is_not() {
+fn what_a_dead_process_left_is_deleted_and_what_a_living_one_or_the_user_writes_is_not() {
     let path = folder("left");
     fs::create_dir_all(&path).unwrap();
-    let (dead, living) = (path.join("dead.tmp"), path.join("living.tmp"));
-    drop(System.create(&dead).unwrap());
+    let [dead, living] = [1, 2].map(|token| path.join(unfinished("file", token, 0)));
+    let names = ["draft.tmp", "draft.1-0.tmp", "draft.000000000000000g-0.tmp", "a-0.tmp"];
+    let of_user = names.map(|name| path.join(name));
+    of_user.iter().chain([&dead]).for_each(|file| drop(System.create(file).unwrap()));
     let writing = System.create(&living).unwrap();
     Folder::new(&path).write("file", &[b"x"]).unwrap();
     assert_eq!((dead.exists(), living.exists()), (false, true));
+    assert!(of_user.iter().all(|file| file.exists()));
     drop(writing);
     fs::remove_dir_all(path).unwrap();
 }
