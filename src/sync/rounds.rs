@@ -71,6 +71,9 @@ pub(super) struct Rounds {
     /// The workers whose gradients are in it, by place: in the order of their votes. The place of a
     /// worker that is lost is vacant until the next vote.
     votes: Vec<Option<u32>>,
+    /// If voters go on: by worker, the place of its last vote in the round under way. The gradients
+    /// of its earlier ones have arrived, since it has gone on; that of the last may not have.
+    last_places: BTreeMap<u32, usize>,
     /// By worker that computes and is to be stopped if it is late: the version it computes from.
     computing: BTreeMap<u32, u64>,
     /// Once a worker has left in good order: those who have learnt since how far the training has
@@ -85,6 +88,7 @@ impl Rounds {
             workers,
             round: 0,
             votes: Vec::new(),
+            last_places: BTreeMap::new(),
             computing: BTreeMap::new(),
             informed: None,
         }
@@ -104,6 +108,7 @@ impl Rounds {
     fn drop_open_votes(&mut self) -> Vec<Effect> {
         let open = self.resting();
         self.votes.clear();
+        self.last_places.clear();
         open.into_iter().map(|worker| Effect::Drop { worker }).collect()
     }
 
@@ -114,6 +119,7 @@ impl Rounds {
         let voters: Option<Vec<u32>> = self.votes.iter().copied().collect();
         let Some(mut contributors) = voters else { return Vec::new() };
         self.votes.clear();
+        self.last_places.clear();
         let round = self.round;
         self.round += 1;
         if self.rule.voters == Voters::GoOn {
@@ -187,6 +193,7 @@ impl Policy for Rounds {
                     Some(voter) => *voter = Some(worker),
                     None => self.votes.push(Some(worker)),
                 }
+                self.last_places.insert(worker, index);
                 let place = RoundPosition { round: self.round, index: index as u32 };
                 let mut effects = self.close_if_full(members);
                 effects.push(Effect::Count { worker, place });
@@ -206,11 +213,9 @@ impl Policy for Rounds {
     /// The chief's end is that of all: who may be stopped then is, and need not end its step.
     fn leave(&mut self, members: &Membership, worker: u32) -> Vec<Effect> {
         self.computing.remove(&worker);
-        if self.rule.voters == Voters::GoOn && !members.has_left(worker) {
-            // The gradients of its earlier votes have arrived: it has gone on since.
-            if let Some(last) = self.votes.iter_mut().rfind(|voter| **voter == Some(worker)) {
-                *last = None;
-            }
+        let last = self.last_places.remove(&worker);
+        if let Some(place) = last.filter(|_| !members.has_left(worker)) {
+            self.votes[place] = None;
         }
         let mut effects = Vec::new();
         if self.resting().contains(&worker) {

@@ -233,6 +233,22 @@ fn in_a_batch_mode_nobody_waits_and_a_fast_worker_has_several_gradients_in_a_rou
 }
 
 #[test]
+fn a_lost_worker_gives_up_the_place_of_its_last_vote_also_if_that_was_a_vacant_one_before() {
+    let mut batch = Tried::new(Mode::KBatchAsync { k: 4 }, 3);
+    assert_eq!(batch.vote(2, 0), [count(2, 0, 0)]);
+    assert_eq!(batch.vote(1, 0), [count(1, 0, 1)]);
+    assert_eq!(batch.lose(2), []);
+    assert_eq!(batch.vote(1, 0), [count(1, 0, 0)], "the vacant place");
+    assert_eq!(batch.lose(1), []);
+    assert_eq!(batch.vote(0, 0), [count(0, 0, 0)], "its gradient in place 1 has arrived");
+    batch.rejoin(1);
+    assert_eq!(batch.lose(1), [], "it has sent nothing since");
+    assert_eq!(batch.vote(0, 0), [count(0, 0, 2)]);
+    let closed = Effect::Close { round: 0, contributors: vec![0, 1, 0, 0] };
+    assert_eq!(batch.vote(0, 0), [closed, count(0, 0, 3)]);
+}
+
+#[test]
 fn bounded_staleness_holds_who_is_ahead_until_the_slowest_comes_near_or_leaves() {
     let mut coordinator = Tried::new(Mode::BoundedStaleness { slack: 1 }, 3);
     let release = |worker| Effect::Release { worker };
