@@ -201,14 +201,13 @@ impl Coordinator {
 
     /// The workers that must end a step before the fence is up, by ascending index.
     pub(crate) fn fence_waits_for(&self, members: &Membership) -> Vec<u32> {
-        match &self.fence {
-            // The barrier holds them all: no round is complete without the owner's gradient.
-            Some(fence) if !self.is_barrier => {
-                let training = members.training(self.workers);
-                training.filter(|worker| fence.waits_for(*worker)).collect()
-            }
-            _ => Vec::new(),
-        }
+        let Some(fence) = &self.fence else { return Vec::new() };
+        let is_inside = |worker: &u32| match self.is_barrier {
+            // No round is complete without the owner's gradient: only the last one may go on.
+            true => *worker != fence.owner && self.policy.is_to_end(*worker),
+            false => fence.waits_for(*worker),
+        };
+        members.training(self.workers).filter(is_inside).collect()
     }
 
     /// Lifts `worker`'s own fence, if it has one: it leaves or takes another step.

@@ -61,6 +61,13 @@ pub(crate) trait Policy: fmt::Debug {
         Vec::new()
     }
 
+    /// Behind a barrier: whether the last counted round has a gradient of `worker`, and the end of
+    /// that step has yet to be told here.
+    fn is_to_end(&self, worker: u32) -> bool {
+        let _any = worker;
+        false
+    }
+
     /// The workers that wait here, and so are between two steps.
     fn resting(&self) -> BTreeSet<u32> {
         BTreeSet::new()

@@ -175,6 +175,15 @@ impl Policy for Barrier {
         Vec::new()
     }
 
+    fn is_to_end(&self, worker: u32) -> bool {
+        let Some(latest) = self.latest else { return false };
+        match self.ended.get(&worker) {
+            // Once it was lost, rounds may be made without it.
+            Some(last) => last.reached < latest && last.is_next_made.is_none(),
+            None => self.first < latest && !self.departed.contains(&worker),
+        }
+    }
+
     fn round_size(&self, members: &Membership) -> Option<usize> {
         Some(members.live(self.workers) as usize)
     }

@@ -42,11 +42,26 @@ fn a_worker_that_waits_for_its_round_is_between_two_steps_and_the_round_closes_a
 }
 
 #[test]
-fn the_barrier_of_plain_sync_holds_all_others_so_that_a_fence_is_up_at_once() {
-    assert_eq!(
-        Tried::training(Mode::Sync { backups: 0, cancel: false }, 3).put_up_fence(0),
-        Ok(vec![FENCED])
-    );
+fn behind_the_barrier_of_plain_sync_a_fence_waits_for_the_ends_of_the_last_round_alone() {
+    let mut plain = Tried::training(Mode::Sync { backups: 0, cancel: false }, 3);
+    assert_eq!(plain.put_up_fence(0), Ok(vec![FENCED]), "no round has ended");
+    let ends = |plain: &mut Tried, worker, (now, read)| {
+        plain.count(worker, now, read);
+        plain.commit(worker)
+    };
+    assert_eq!(ends(&mut plain, 0, (4, 4)), [Effect::Release { worker: 0 }]);
+    assert_eq!(plain.put_up_fence(0), Ok(vec![]));
+    assert_eq!(plain.fence_waits_for(), [1, 2]);
+    assert_eq!(ends(&mut plain, 2, (5, 4)), []);
+    assert_eq!(ends(&mut plain, 1, (5, 4)), [FENCED]);
+    let released = [2, 1, 0].map(|worker| Effect::Release { worker });
+    assert_eq!(ends(&mut plain, 0, (5, 5)), released);
+    assert_eq!(plain.put_up_fence(0), Ok(vec![]));
+    assert_eq!((ends(&mut plain, 1, (6, 5)), plain.lose(2)), (vec![], vec![FENCED]));
+    plain.lift_fence(0);
+    plain.rejoin(2);
+    assert_eq!((ends(&mut plain, 0, (6, 6)).len(), ends(&mut plain, 1, (7, 6)).len()), (1, 1));
+    assert_eq!(plain.put_up_fence(0), Ok(vec![FENCED]), "the round may be without worker 2");
 }
 
 #[test]
