@@ -129,6 +129,8 @@ pub struct HookContext<'a> {
     pub global_step: u64,
     /// The global step of the checkpoint, if the variables have just been restored from one.
     pub restored: Option<u64>,
+    /// The global step at which the session's end began, once it has.
+    pub(super) reached: Option<u64>,
     pub(super) stop: &'a Cell<bool>,
 }
 
@@ -138,6 +140,12 @@ impl HookContext<'_> {
     /// The time, by the clock that the task was handed.
     pub fn now(&self) -> Time {
         self.task.now()
+    }
+
+    /// Whether the training has gone back to a checkpoint since the session's end began: the steps
+    /// after it are lost, so that this is not its end.
+    pub(super) fn has_gone_back_at_its_end(&self) -> bool {
+        self.reached.is_some_and(|reached| self.global_step < reached)
     }
 
     /// Stops the session after this run.

@@ -66,6 +66,8 @@ pub struct MonitoredSession {
     restored: Option<u64>,
     /// The error after which the training last went back to a checkpoint, if it has.
     went_back_after: Option<Error>,
+    /// The global step at which the session's end began, once it has.
+    reached: Option<u64>,
     stop_requested: Cell<bool>,
     stop_grace_period: Option<Duration>,
     tries: Tries,
@@ -131,9 +133,11 @@ impl MonitoredSession {
     }
 
     fn context_and_hooks(&mut self) -> (HookContext<'_>, &mut Hooks) {
-        let Self { task, session, global_step, restored, stop_requested, hooks, .. } = self;
-        let (global_step, restored) = (*global_step, *restored);
-        (HookContext { task, session, global_step, restored, stop: stop_requested }, hooks)
+        let Self { task, session, global_step, restored, reached, stop_requested, hooks, .. } =
+            self;
+        let (global_step, restored, reached) = (*global_step, *restored, *reached);
+        let stop = stop_requested;
+        (HookContext { task, session, global_step, restored, reached, stop }, hooks)
     }
 
     /// Hop 10 of a step: shows it to the hooks.

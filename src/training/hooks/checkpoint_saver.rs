@@ -345,7 +345,8 @@ impl Hook for CheckpointSaver {
                 }
                 saved?;
             }
-            if context.task.leaving(context.stop.get()) == Leaving::Done {
+            let is_done = context.task.leaving(context.stop.get()) == Leaving::Done;
+            if is_done && !context.has_gone_back_at_its_end() {
                 self.checkpoints.note_end(context.task).await;
             }
             let last = self.last_saved.unwrap_or(context.global_step);

@@ -297,6 +297,7 @@ impl Builder {
             global_step,
             restored,
             went_back_after: None,
+            reached: None,
             stop_requested: Cell::new(false),
             stop_grace_period: self.stop_grace_period,
             tries,

@@ -22,6 +22,7 @@ impl MonitoredSession {
     /// the last step.
     pub async fn close(mut self) -> Result<()> {
         let reached = self.global_step;
+        self.reached = Some(reached);
         self.task.pass_on_the_end();
         if self.own_variables.is_some() && !self.task.is_chief() {
             self.task.server().tell_last_own_values(&self.task.chief());

@@ -73,6 +73,27 @@ fn the_second_run_of_a_scenario_begins_anew_and_writes_nothing_to_the_disk() -> 
     Ok(())
 }
 
+/// A parameter server is lost while the chief reads the variables for the last checkpoint, and the
+/// other worker has left.
+#[test]
+fn a_training_that_goes_back_while_it_ends_is_not_noted_as_ended_beside_its_checkpoints() {
+    let text = "seed = 7\ncluster = { ps = 1, worker = 2 }\nstop.steps = 15\n\
+                network = { silence = '1s', bandwidth = '10Mbps', recovery = '15s' }\n\
+                program = { model = 'mlp', hidden = [400, 400], batch = 16 }\n\
+                checkpoint = { every_steps = 10 }\nrun = [{ mode = 'async' }]\n\
+                fault = [{ at = '22600ms', crash = 'ps:0', restart_after = '500ms' }]\n";
+    let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
+    let store = Memory::default();
+    let every = SecondOrStepTimer::every_steps(10);
+    let own = Checkpointing::new(Arc::new(store.clone()));
+    trial.checkpointing = Some(Checkpointing { every, ..own });
+    let error = trial.simulate(&train).outcome.result.unwrap_err();
+    assert_eq!(error.code, Code::WorkersLeft, "{error}");
+    assert!(error.message.contains("had reached step 1"), "{error}");
+    let saver = Saver::new(Arc::new(store), Retention::default());
+    assert_eq!((saver.newest().unwrap().is_some(), saver.ended().unwrap()), (true, None));
+}
+
 #[test]
 fn checkpoints_that_a_task_opens_with_settings_of_its_own_belong_to_the_run() -> Result<()> {
     let place = folder("checkpointing_at");
