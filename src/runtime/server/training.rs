@@ -59,10 +59,13 @@ impl Server {
     /// Whether this task has been connected to any other task.
     pub(crate) fn has_met_others(&self) -> bool {
         let mut others = self.def.cluster.tasks().filter(|task| task != self.task());
-        others.any(|task| {
-            let peer = self.outbox.resolve(&task);
-            peer.is_some_and(|peer| self.outbox.incarnation(peer).is_some())
-        })
+        others.any(|task| self.has_met(&task))
+    }
+
+    /// Whether this task has reached `task` since it began.
+    pub(crate) fn has_met(&self, task: &TaskName) -> bool {
+        let peer = self.outbox.resolve(task);
+        peer.is_some_and(|peer| self.outbox.incarnation(peer).is_some())
     }
 
     /// The tasks with variables that this one does not reach though messages wait for them, each

@@ -18,8 +18,6 @@ type SignOfLife = Pin<Box<dyn Future<Output = Result<()>>>>;
 #[derive(Default)]
 pub(super) struct Absent {
     tasks: BTreeMap<TaskName, SignOfLife>,
-    /// Whether the towers have formed since this task began: all were there, or were lost since.
-    have_formed: bool,
 }
 
 impl Absent {
@@ -28,34 +26,38 @@ impl Absent {
         self.tasks.contains_key(task)
     }
 
-    /// Goes on without the task that `error` says is lost for good: another task of the replica of
-    /// `task`, which has not come back in time. While the towers form anew without one, another may
-    /// be gone, too: then the wait for it has reached its limit. One that has never come since this
-    /// task began ends the training: it may never have been started.
+    /// Goes on without the tasks that `error` says are lost for good: the other task of the replica
+    /// of `task` that has not come back in time or, where the wait for several has reached its
+    /// limit, all that there is no way to. One that has never come since this task began ends the
+    /// training: it may never have been started.
     ///
     /// # Errors
     /// `error`, if it says something else, or the training has no towers on other tasks.
     pub(super) fn go_on_without(&mut self, task: &Task, error: Error) -> Result<()> {
-        let is_given_up = |gone: &&TaskName| match error.code {
-            Code::Unavailable => true,
-            Code::DeadlineExceeded => self.have_formed && task.server().is_unreached(gone),
+        if task.settings().all_reduce.is_none() {
+            return Err(error);
+        }
+        let server = task.server();
+        let is_given_up = |helper: &TaskName| match error.code {
+            Code::Unavailable => error.task.as_ref() == Some(helper),
+            Code::DeadlineExceeded => server.has_met(helper) && server.is_unreached(helper),
             _ => false,
         };
-        let gone = error.task.as_ref().filter(is_given_up);
-        let is_helper = |gone: &&TaskName| {
-            let replica = task.cluster().replica_of(task.name());
-            task.settings().all_reduce.is_some() && replica[1..].contains(gone)
-        };
-        let gone = gone.filter(is_helper).filter(|gone| !self.contains(gone)).cloned();
-        let Some(gone) = gone else { return Err(error) };
-        tracing::warn!(%error, "going on without the towers of {gone}, until it is back");
-        self.tasks.insert(gone.clone(), sign_of_life(task, &gone));
+        let mut gone = task.cluster().replica_of(task.name()).split_off(1);
+        gone.retain(|helper| is_given_up(helper) && !self.contains(helper));
+        if gone.is_empty() {
+            return Err(error);
+        }
+        for helper in gone {
+            tracing::warn!(%error, "going on without the towers of {helper}, until it is back");
+            let sign = sign_of_life(task, &helper);
+            self.tasks.insert(helper, sign);
+        }
         Ok(())
     }
 
     /// The formation of `towers` that begins without them.
-    pub(super) fn formed(&mut self, task: &Task, towers: usize) -> Formed {
-        self.have_formed = true;
+    pub(super) fn formed(&self, task: &Task, towers: usize) -> Formed {
         let samples = task.settings().batch / towers * towers;
         Formed {
             at: task.now(),

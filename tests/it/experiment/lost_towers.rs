@@ -45,6 +45,16 @@ fn workers_that_die_at_once_are_all_gone_on_without() {
 }
 
 #[test]
+fn of_two_workers_that_are_lost_before_the_towers_have_formed_both_are_gone_on_without() {
+    let died =
+        |at: &str, worker| format!("[[fault]]\nat = \"{at}\"\ncrash = \"worker:{worker}\"\n");
+    for later in ["1ms", "100ms", "260ms"] {
+        let hit = trained("ring", &(died("200us", 3) + &died(later, 1)));
+        assert_eq!(formations(&hit), [vec![1, 3]], "{later}");
+    }
+}
+
+#[test]
 fn a_worker_that_is_cut_off_from_the_chief_alone_ends_and_the_others_go_on() {
     // The way is there again while they train, or only after the end; the process is gone by then.
     for lasts in ["500ms", "10s"] {
