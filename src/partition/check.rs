@@ -7,6 +7,8 @@ use crate::graph::{Op, Replica};
 
 use super::{Node, Partition, Sent, ValueSlot};
 
+/// The most that one operation waits for, and the most uses of one value: what the executor counts.
+const MOST: usize = u16::MAX as usize;
 /// The most slots, and the most crossing edges, of a partition.
 const MAX_SLOTS: u32 = 1 << 22;
 /// The most outputs of one operation.
@@ -55,7 +57,7 @@ impl Partition {
             }
         }
         self.fetches.iter().try_for_each(|(_, slot)| checked.take("a fetch", *slot))?;
-        self.check_waits()?;
+        self.check_counts()?;
         // The tables of the trainings are gone through for each replica.
         if self.first_replicas(MAX_REPLICAS + 1).len() > MAX_REPLICAS {
             return Err(format!("a step trains for more than {MAX_REPLICAS} workers"));
@@ -81,17 +83,49 @@ impl Partition {
         }
     }
 
-    /// Checks that no operation waits for more than the executor can count.
-    fn check_waits(&self) -> Result<(), String> {
+    /// Checks that no operation waits for more, and no value is used more often, than the executor
+    /// can count. All that names a value or an operation names one that is there.
+    ///
+    /// # Errors
+    /// The first that does.
+    pub(crate) fn check_counts(&self) -> Result<(), String> {
         let of_node = |node: &Node| node.inputs.len() + node.after.len();
         let mut waits: Vec<usize> = self.nodes.iter().map(of_node).collect();
         for before in self.receives.iter().flat_map(|receive| &receive.before) {
             waits[*before as usize] += 1;
         }
-        match self.nodes.iter().zip(&waits).find(|(_, waits)| **waits > usize::from(u16::MAX)) {
-            Some((node, waits)) => Err(format!("`{}` waits for {waits} others", node.name)),
+        if let Some((node, waits)) = self.nodes.iter().zip(&waits).find(|(_, waits)| **waits > MOST)
+        {
+            let name = &node.name;
+            return Err(format!("`{name}` waits for {waits} others, more than {MOST}: group them"));
+        }
+        let mut uses = vec![0; self.slots as usize];
+        let sent = self.sends.iter().filter_map(|send| match send.what {
+            Sent::Value(slot) => Some(slot),
+            Sent::Done(_) => None,
+        });
+        let inputs = self.nodes.iter().flat_map(|node| &node.inputs).copied();
+        let fetched = self.fetches.iter().map(|(_, slot)| *slot);
+        inputs.chain(sent).chain(fetched).for_each(|slot| uses[slot.0 as usize] += 1);
+        match uses.iter().position(|uses| *uses > MOST) {
+            Some(slot) => Err(format!(
+                "a value of {} is used {} times, more than {MOST}: make copies by `identity`",
+                self.giver(slot as u32),
+                uses[slot]
+            )),
             None => Ok(()),
         }
+    }
+
+    /// What gives the value in `slot`, in words.
+    fn giver(&self, slot: u32) -> String {
+        let gives =
+            |node: &&Node| (0..node.outputs).contains(&slot.wrapping_sub(node.first_output.0));
+        let node = self.nodes.iter().find(gives);
+        node.map_or_else(
+            || "another task, or of a feed".to_owned(),
+            |node| format!("`{}`", node.name),
+        )
     }
 
     fn check_node(&self, index: u32, node: &Node, checked: &mut Checked) -> Result<(), String> {
@@ -145,8 +179,8 @@ impl Partition {
 #[derive(Clone, Copy)]
 enum Value {
     Missing,
-    /// It has a source, and this many uses.
-    There(u16),
+    /// It has a source.
+    There,
 }
 
 /// The values of a partition during the check.
@@ -164,9 +198,9 @@ impl Checked {
 
     /// Notes that `name` is the source of the value in `slot`.
     fn bring(&mut self, name: &str, slot: ValueSlot) -> Result<(), String> {
-        match std::mem::replace(self.slot(name, slot)?, Value::There(0)) {
+        match std::mem::replace(self.slot(name, slot)?, Value::There) {
             Value::Missing => Ok(()),
-            Value::There(_) => {
+            Value::There => {
                 Err(format!("`{name}` sets value {}, which another sets as well", slot.0))
             }
         }
@@ -175,16 +209,11 @@ impl Checked {
     /// Notes that `name` uses the value in `slot`.
     fn take(&mut self, name: &str, slot: ValueSlot) -> Result<(), String> {
         match self.slot(name, slot)? {
-            Value::There(uses) if *uses < u16::MAX => *uses += 1,
-            Value::There(_) => return Err(format!("value {} is used too often", slot.0)),
+            Value::There => Ok(()),
             Value::Missing => {
-                return Err(format!(
-                    "`{name}` uses value {}, which nothing before it sets",
-                    slot.0
-                ));
+                Err(format!("`{name}` uses value {}, which nothing before it sets", slot.0))
             }
         }
-        Ok(())
     }
 }
 

@@ -67,6 +67,24 @@ fn receives(partition: &Partition) -> Vec<String> {
 }
 
 #[test]
+fn more_waits_or_uses_than_the_executor_counts_are_refused() {
+    const MANY: usize = 70_000;
+    let g = Graph::new();
+    let one = g.constant(1f32);
+    let all: Vec<Target> = (0..MANY).map(|_| one.identity().target()).collect();
+    let group = |name: &str, of: &[Target]| g.group(name, &of.iter().collect::<Vec<_>>()).unwrap();
+    let group_of_all = group("all", &all);
+    let refused = |request: &Request| cut(&g, request)[0].check_counts().unwrap_err();
+    let waits = refused(&request(&[], &[], &[&group_of_all]));
+    assert!(waits.contains("waits for 70000 others, more than 65535: group them"), "{waits}");
+    let used = refused(&request(&[], &[], &all.iter().collect::<Vec<_>>()));
+    assert!(used.starts_with("a value of `") && used.contains("is used 70000 times"), "{used}");
+    let (first, second) = all.split_at(MANY / 2);
+    let halves = request(&[], &[], &[&group("first", first), &group("second", second)]);
+    assert!(refused(&halves).contains("is used"), "the waits are few enough");
+}
+
+#[test]
 fn a_graph_on_one_task_is_one_partition_that_sends_and_receives_nothing() {
     let g = Graph::new();
     let y = g.zeros([2]).relu();

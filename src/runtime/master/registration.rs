@@ -106,11 +106,12 @@ impl Master {
         let peers = partitions.iter().map(|partition| self.peer_of(&partition.task));
         let peers = peers.collect::<Result<Vec<_>>>()?;
         self.check_reachable(id, peers.iter().copied())?;
-        if session.client.is_some() {
+        let checked = partitions.iter().try_for_each(|partition| match session.client {
             // What goes to another task is checked there, too; what stays here is not.
-            let checked = partitions.iter().try_for_each(|partition| partition.check());
-            checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
-        }
+            Some(_) => partition.check(),
+            None => partition.check_counts(),
+        });
+        checked.map_err(|why| Error::new(Code::InvalidArgument, why))?;
         if options.log_device_placement {
             log_placement(&partitions);
         }
