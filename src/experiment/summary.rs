@@ -42,9 +42,7 @@ impl Trial {
         let resumed_from = resumed_from(recording);
         let global_steps = recording.global_step();
         let updates = resumed_from.unwrap_or(0).min(global_steps)..global_steps;
-        let evaluated = recording.evaluations.iter().map(|evaluation| evaluation.at);
-        let ends = steps.clone().map(|step| step.ended).chain(evaluated);
-        let ended = ends.max().unwrap_or(observed.ended);
+        let ended = recording.ended().unwrap_or(observed.ended);
         let counted = steps.clone().filter(|step| step.applied).count() as u64;
         let applied = counted - self.mode.left_over(counted, updates.end - updates.start);
         let batch = settings.batch as u64;

@@ -30,6 +30,8 @@ pub enum Fact {
     Formed(Formed),
     /// The model was measured on the test split.
     Evaluated(Evaluation),
+    /// The model was looked at, where only shapes are computed, and this is when.
+    Looked(Time),
     /// The checkpoint of `global_step` is the last that is saved.
     Saved {
         /// The global step.
@@ -56,6 +58,7 @@ impl Fact {
             Self::Restored(it) => Self::Restored(Restore { at: later(it.at, ns), ..it }),
             Self::Formed(it) => Self::Formed(Formed { at: later(it.at, ns), ..it }),
             Self::Evaluated(it) => Self::Evaluated(Evaluation { at: later(it.at, ns), ..it }),
+            Self::Looked(at) => Self::Looked(later(at, ns)),
             Self::Saved { global_step, at } => Self::Saved { global_step, at: later(at, ns) },
             Self::Began(_)
             | Self::TakenOver(_)

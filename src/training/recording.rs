@@ -36,6 +36,8 @@ pub struct Recording {
     pub formed: Vec<Formed>,
     /// The evaluations on the test split, in order.
     pub evaluations: Vec<Evaluation>,
+    /// The last look at the model, if only shapes are computed.
+    looked: Option<Time>,
     /// The checkpoints that could not be written, in order.
     pub failed_checkpoints: Vec<FailedCheckpoint>,
     /// The global step of the last checkpoint that is saved, as its chief knows it, and when.
@@ -84,6 +86,7 @@ impl Recording {
             Fact::BegunAnew(begun) => self.begun_anew.push(begun),
             Fact::Formed(formed) => self.formed.push(formed),
             Fact::Evaluated(evaluation) => self.evaluations.push(evaluation),
+            Fact::Looked(at) => self.looked = Some(at),
             Fact::Saved { global_step, at } => self.saved = Some((global_step, at)),
             Fact::NotSaved(failed) => self.add_failed(failed),
             Fact::NothingToDo => self.is_after_the_end = true,
@@ -145,6 +148,12 @@ impl Recording {
         let known = known.chain(evaluations.map(|evaluation| evaluation.global_step));
         let saved = self.saved.map(|(saved, _)| saved);
         known.chain(saved).chain(restored).fold(self.forgotten, u64::max)
+    }
+
+    /// The end of the last step or look, if there was any.
+    pub(crate) fn ended(&self) -> Option<Time> {
+        let looks = self.evaluations.iter().map(|evaluation| evaluation.at).chain(self.looked);
+        self.log.iter().map(|step| step.ended).chain(looks).max()
     }
 
     /// The global step of the last checkpoint: one that was written, or that was gone back to.

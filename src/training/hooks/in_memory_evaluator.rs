@@ -7,7 +7,7 @@ use crate::optimizer::LocalSgd;
 use crate::runtime::{Code, Error, Result};
 
 use super::super::monitored_session::Feeds;
-use super::super::record::Evaluation;
+use super::super::record::{Evaluation, Fact};
 use super::super::task::Task;
 use super::{Hook, HookContext, HookFuture, RunValues};
 use crate::tensor::Tensor;
@@ -125,8 +125,8 @@ impl InMemoryEvaluator {
         global_step.saturating_mul(of_a_step).checked_div(every).unwrap_or(0)
     }
 
-    /// Measures and reports. If only shapes are computed, or the step is the one that was measured
-    /// before, there is nothing to report, but it takes the same time.
+    /// Measures and reports. If only shapes are computed, the time alone is reported; and nothing,
+    /// if the step is the one that was measured before.
     async fn evaluate(&mut self, context: &HookContext<'_>) -> Result<()> {
         let step = self.step.as_ref().expect("a hook begins before it evaluates");
         let mut run = context.session.run();
@@ -134,13 +134,19 @@ impl InMemoryEvaluator {
             run = run.feed(place, value.clone());
         }
         let measured = run.fetch(&self.loss).fetch(&self.accuracy).fetch(step).await?;
+        let global_step = measured.scalar::<i64>(step)?.max(0) as u64;
+        // Only now is it known whether others have changed the model since the look before.
+        let is_known = self.measured.replace(global_step) == Some(global_step);
         if measured[&self.loss].is_hollow() {
+            if !is_known {
+                context.task.record(Fact::Looked(context.now()));
+            }
             return Ok(());
         }
         let evaluation = Evaluation {
             loss: measured.scalar(&self.loss)?,
             accuracy: f64::from(measured.scalar::<f32>(&self.accuracy)?),
-            global_step: measured.scalar::<i64>(step)?.max(0) as u64,
+            global_step,
             at: context.now(),
         };
         if evaluation.accuracy.is_nan() {
@@ -148,13 +154,14 @@ impl InMemoryEvaluator {
                            evaluate on?";
             return Err(Error::new(Code::InvalidArgument, message));
         }
-        // Only now is it known whether others have changed the model since the look before.
-        if self.measured.replace(evaluation.global_step) == Some(evaluation.global_step) {
+        if is_known {
             return Ok(());
         }
         context.task.report_evaluation(evaluation);
         let has_diverged = self.stops_if_not_finite && !evaluation.loss.is_finite();
-        if has_diverged || self.target.is_some_and(|target| evaluation.accuracy >= target) {
+        let is_met = self.target.is_some_and(|target| evaluation.accuracy >= target);
+        // A task that was asked to stop tells the others so, and not that the training is over.
+        if (has_diverged || is_met) && !context.task.is_asked_to_stop() {
             self.has_ended_it = true;
             context.task.finish_training();
             context.request_stop();

@@ -90,6 +90,21 @@ fn runs_of_all_modes_end_after_as_many_samples() -> Result<()> {
 }
 
 #[test]
+fn a_run_is_as_long_where_only_shapes_are_computed() -> Result<()> {
+    let text = "compute.rate = '1MFLOP/s'\nstop = { steps = 20, evaluate_every = 7 }\n\
+                run = [{ name = 'sync', mode = 'sync' }, { name = 'async', mode = 'async' }]\n";
+    let [real, shapes] = ["real", "shapes"].map(|numerics| {
+        let text = format!("compute.numerics = '{numerics}'\n{text}");
+        Experiment::parse(text).unwrap().simulate(train).unwrap()
+    });
+    for (real, shapes) in real.runs.iter().zip(&shapes.runs) {
+        assert_eq!(real.seconds, shapes.seconds, "{}", real.name);
+        assert!(real.test_accuracy.is_some() && shapes.test_accuracy.is_none());
+    }
+    Ok(())
+}
+
+#[test]
 fn what_the_steps_send_is_told_apart_from_what_evaluations_read() -> Result<()> {
     let sent = |evaluate_every: &str| -> Result<(f64, f64)> {
         let report = Experiment::parse(TWO)?
