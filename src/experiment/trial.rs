@@ -1,6 +1,7 @@
 //! A trial: one run of an experiment, ready for either world.
 
 mod checkpoints;
+mod checks;
 pub(super) mod data;
 mod shared;
 #[cfg(test)]
@@ -18,10 +19,8 @@ use crate::checkpoint::Stores;
 use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, RunConfig, TaskName};
 use crate::data::Dataset;
-use crate::kernels::Numerics;
 use crate::live::About;
 use crate::models::Model;
-use crate::optimizer::misfit;
 use crate::report::{self, plan::Price};
 use crate::runtime::{Code, Error, Result as TaskResult, Server};
 use crate::scenario::{Change, Checkpoint, RunSpec, Scenario};
@@ -127,10 +126,7 @@ impl Trial {
         }
         let mut settings = own.settings.clone();
         settings.optimizer.top_k = run.compression.top_k();
-        check_own_coordination(run, &settings)?;
-        if let Some(why) = misfit(&settings.optimizer.rule, run.mode) {
-            return Err(ExperimentError::Impossible(format!("run `{}`: {why}", run.name)));
-        }
+        checks::check(run, &settings, own.numerics)?;
         Ok(Self {
             name: name(run, swept),
             run: run.name.clone(),
@@ -174,43 +170,6 @@ impl Trial {
         let epoch = epoch.map(|samples| samples as u64);
         let counted = self.settings.stop.count_samples(of_a_step, epoch);
         counted.map_err(|error| ExperimentError::Impossible(error.to_string()))
-    }
-
-    /// Checks that the devices that the scenario names are there when it is deployed.
-    ///
-    /// # Errors
-    /// If tasks have GPUs, and soft placement is not allowed; or if the model or its images only
-    /// have costs.
-    pub(super) fn check_deployable(&self) -> Result<(), ExperimentError> {
-        if matches!(self.settings.model, Model::Layers(_)) {
-            let why = format!(
-                "run `{}`: of a table of layers only the costs are known, so there is nothing to \
-                 compute; simulate it",
-                self.name
-            );
-            return Err(ExperimentError::Impossible(why));
-        }
-        if let (Model::Published(_), Numerics::Shapes) =
-            (&self.settings.model, self.cluster.numerics)
-        {
-            let why = format!(
-                "run `{}`: with `numerics = \"shapes\"` its images have no numbers to compute \
-                 with; simulate it, or deploy it with `--unset compute.numerics`",
-                self.name
-            );
-            return Err(ExperimentError::Impossible(why));
-        }
-        let first = self.cluster.hardware.gpus.keys().next();
-        let Some(task) = first.filter(|_| !self.settings.allow_soft_placement) else {
-            return Ok(());
-        };
-        let why = format!(
-            "run `{}`: the scenario gives {task} GPUs, but a deployed task has the device CPU:0 \
-             alone; simulate it, or set `program.allow_soft_placement = true` to run on CPU:0 what \
-             asks for a GPU",
-            self.name
-        );
-        Err(ExperimentError::Impossible(why))
     }
 
     /// Its data, or data with as many samples of the same size.
@@ -366,27 +325,6 @@ fn simulated_recorder(recording: SharedRecording) -> Rc<dyn Fn(Fact)> {
         }
         recording.record(fact);
     })
-}
-
-/// Checks that a training that coordinates its workers by itself is run as it must be.
-fn check_own_coordination(run: &RunSpec, settings: &Settings) -> Result<(), ExperimentError> {
-    let why = if settings.sync_replicas.is_some() {
-        "`program.sync_replicas` coordinates the workers by TensorFlow's tokens, which takes \
-         `mode = \"async\"` and no `top_k`"
-            .to_owned()
-    } else if let Some(train) = settings.model.own_train_op() {
-        format!(
-            "`{train}`, the graph's own operation, applies each gradient by itself and whole, \
-             which takes `mode = \"async\"` and no `top_k`; without `program.train`, the \
-             gradients of `program.loss` are applied as the run says"
-        )
-    } else {
-        return Ok(());
-    };
-    if run.mode == Mode::Async && settings.optimizer.top_k.is_none() {
-        return Ok(());
-    }
-    Err(ExperimentError::Impossible(format!("run `{}`: {why}", run.name)))
 }
 
 /// `async (cluster.worker=4, seed=1)`

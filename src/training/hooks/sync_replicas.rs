@@ -8,6 +8,7 @@ use actix_rt::task::JoinHandle;
 use crate::graph::{Graph, Target};
 use crate::optimizer::SyncReplicasOp;
 use crate::runtime::{Code, Error, Result};
+use crate::sync::Leaving;
 
 use super::super::recovery::is_mendable;
 use super::super::session::Session;
@@ -18,9 +19,10 @@ use super::{Hook, HookContext, HookFuture, RunValues};
 /// in its steps (TensorFlow: `SyncReplicasOptimizer.make_session_run_hook`).
 ///
 /// The chief puts the first tokens into the queue. Beside its own training it then applies one
-/// update after the other, in a session of its own, until its training ends. Then it closes the
-/// queue of tokens: the other workers take the tokens that are left, and their next step ends with
-/// `OutOfRange`, the end of their input. On the other workers the hook sets their local step.
+/// update after the other, in a session of its own, until its training ends. Then, unless it was
+/// asked to stop, it closes the queue of tokens: the other workers take the tokens that are left,
+/// and their next step ends with `OutOfRange`, the end of their input. On the other workers the
+/// hook sets their local step.
 pub struct SyncReplicasHook {
     op: SyncReplicasOp,
     num_tokens: Option<u32>,
@@ -98,7 +100,9 @@ impl SyncReplicasHook {
         if let Some(error) = self.end_updates().await {
             return Err(error);
         }
-        match &self.queue {
+        // A chief that was asked to stop may come back, and the others go on with it.
+        let is_done = context.task.leaving(context.stop.get()) == Leaving::Done;
+        match self.queue.as_ref().filter(|_| is_done) {
             Some(queue) => context.session.run().target(&queue.close).await.map(drop),
             None => Ok(()),
         }

@@ -477,6 +477,23 @@ fn a_scenario_trains_by_tokens() {
     assert!(error.contains("takes `mode = \"async\"`"), "{error}");
     let error = scenario("num_tokens = 2, replicas_to_aggregate = 6", "async").unwrap_err();
     assert!(error.to_string().contains("at least 3 are needed"), "{error}");
+    let table = text("", "async")
+        .replace("[compute]", "[compute]\nnumerics = 'shapes'")
+        .replace("[program]", "[program]\nmodel = 'embedding'");
+    let error = Experiment::parse(table).and_then(|experiment| experiment.trials()).unwrap_err();
+    assert!(error.to_string().contains("row by row"), "{error}");
+}
+
+#[test]
+fn the_others_go_on_with_a_chief_that_was_asked_to_stop_once_it_is_back() {
+    for checkpoint in ["", "checkpoint.every_steps = 5\n"] {
+        let text = format!(
+            "{checkpoint}program.sync_replicas = {{}}\nstop.steps = 100\nrun = [{{}}]\n\
+             fault = [{{ at = '2ms', stop = 'worker:0', restart_after = '25ms' }}]\n"
+        );
+        let report = Experiment::parse(&text).unwrap().simulate(train).unwrap();
+        assert_eq!(report.runs[0].global_steps, 100, "{checkpoint}");
+    }
 }
 
 #[test]
