@@ -176,19 +176,25 @@ impl Timeline<'_> {
     }
 
     /// Whether an all-reduce may end: its chief dies for good, or is started again and waits for a
-    /// helper that is not there; or two helpers can't reach each other for long. Without any helper
-    /// the others form anew.
+    /// helper that is not there; a parameter server, though idle, is asked to stop for good, which
+    /// ends all tasks; or two helpers can't reach each other for long. Without any helper the others
+    /// form anew.
     fn may_end_an_all_reduce(&self) -> bool {
         let chief = self.trial.cluster.spec.chief();
         let is_chief = |task: &TaskName| Some(task) == chief.as_ref();
         let chief_dies = self.deaths().any(|(task, _)| is_chief(task));
         let one_is_gone = || self.deaths().any(|(_, restart_after)| restart_after.is_none());
+        let ends_all = |kind: &FaultKind| {
+            let FaultKind::Stop { task, restart_after: None } = kind else { return false };
+            task.is_parameter_server()
+        };
         let helpers_part = || {
             self.outlasts_recovery(|fault, one, other| {
                 self.cut(&fault.kind, one, other).filter(|_| !is_chief(one) && !is_chief(other))
             })
         };
-        chief_dies && (one_is_gone() || self.parts_for_long()) || helpers_part()
+        let waits = chief_dies && (one_is_gone() || self.parts_for_long());
+        waits || self.has(ends_all) || helpers_part()
     }
 
     /// Whether two tasks, of which one needs the other, are apart for longer than a lost task is
@@ -244,11 +250,15 @@ impl Timeline<'_> {
     }
 
     /// Whether nobody may know of a dead worker: all parameter servers that have met it have died,
-    /// too, before they gave it up, or all tasks are stopped. It is waited for as one that has yet
-    /// to come.
+    /// too, before they gave it up, or all tasks are stopped; or of one that has ended: all are
+    /// stopped, and the chief dies. It is waited for as one that has yet to come.
     fn forgets_a_worker(&self) -> bool {
         if !self.trial.cluster.spec.has_parameter_servers() {
             return false;
+        }
+        let chief = self.trial.cluster.spec.chief();
+        if self.stops_all() && self.deaths().any(|(dead, _)| Some(dead) == chief.as_ref()) {
+            return true;
         }
         let limit = self.trial.cluster.faults.silence + GRACE;
         let dies_by = |server: &TaskName, by: Time| {
@@ -268,6 +278,14 @@ impl Timeline<'_> {
             let is_other = !task.is_parameter_server();
             is_other && (self.stops_all() || servers.all(|server| dies_by(&server, given_up)))
         })
+    }
+
+    /// Whether tokens wait for the gradients of a worker that is gone for good: no update is made
+    /// without.
+    fn lacks_gradients(&self) -> bool {
+        let is_for_good =
+            |(_, restart_after): (&TaskName, Option<Duration>)| restart_after.is_none();
+        self.trial.settings.sync_replicas.is_some() && self.deaths().any(is_for_good)
     }
 
     /// Whether the weights have to be those of the undisturbed run, or the loss be told: each round
@@ -311,7 +329,7 @@ impl Timeline<'_> {
         let has_torn_all = self.has(is_tear) && saved.is_empty();
         let waits_in_vain = self.trial.settings.all_reduce.is_none() && self.parts_for_long();
         let is_excused = match error.code {
-            Code::DeadlineExceeded if self.forgets_a_worker() => true,
+            Code::DeadlineExceeded if self.forgets_a_worker() || self.lacks_gradients() => true,
             Code::Unavailable | Code::Aborted | Code::DeadlineExceeded => {
                 self.may_end_it() || waits_in_vain || has_torn_all
             }
@@ -323,7 +341,8 @@ impl Timeline<'_> {
             Code::Unwritable => self.has(is_full_disk) && saved.is_empty(),
             _ => false,
         };
-        let names_one = names_one || error.code.is_of_storage() || self.stops_all();
+        let is_of_all = error.code.is_of_storage() || self.stops_all() || self.lacks_gradients();
+        let names_one = names_one || is_of_all;
         found.unless(names_one && is_excused, Promise::Explains, how);
     }
 }
