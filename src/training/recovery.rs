@@ -26,9 +26,9 @@ impl Tries {
 
     /// The pause before the next try. None if there is no next try.
     pub(super) fn pause(&mut self) -> Option<Duration> {
-        let pause = Self::PAUSE * 2u32.pow(self.failures);
-        self.failures += 1;
-        (self.failures <= Self::MOST).then_some(pause)
+        let pause = (self.failures < Self::MOST).then(|| Self::PAUSE * 2u32.pow(self.failures));
+        self.failures = self.failures.saturating_add(1);
+        pause
     }
 
     /// Begins anew, after a success.

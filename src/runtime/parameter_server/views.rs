@@ -22,7 +22,9 @@ impl ParameterServer {
     pub(super) fn waits_for_whole_steps(&mut self, request: &StateRequest) -> bool {
         match &request.action {
             Action::PutUpFence { replica, .. } => self.trainings.take_out_if_left(*replica),
-            Action::Read { variable, .. } if !request.ticket.step.trains => {
+            Action::Read { variable, .. } | Action::Gather { variable, .. }
+                if !request.ticket.step.trains =>
+            {
                 let rounds = self.store.get(*variable).rounds.as_ref();
                 rounds.is_some_and(|rounds| !rounds.is_past && rounds.gradients.lags_behind())
             }
