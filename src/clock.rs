@@ -32,9 +32,9 @@ pub trait Clock {
     /// the time that work takes is to be waited for.
     fn stands_still(&self) -> bool;
 
-    /// Whether all tasks end together: once all programs have, or once nothing can happen any more.
-    /// Each task is there until then, and a timer that is always set would keep them all.
-    fn has_common_end(&self) -> bool;
+    /// Whether the run ends once nothing can happen any more: a timer that is always set would keep
+    /// it from that.
+    fn ends_when_idle(&self) -> bool;
 
     /// Whether a wait in vain is detected as a stall, so that no wait needs a deadline of its own.
     fn sees_stalls(&self) -> bool;

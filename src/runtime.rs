@@ -76,7 +76,7 @@ pub use own_values::{OwnValues, OwnValuesAnswer};
 pub(crate) use panics::panic_text;
 pub(crate) use parameter_server::GRACE;
 pub use patience::Patience;
-pub(crate) use patience::{NOTICE, STOP_GRACE};
+pub(crate) use patience::{FLUSH, FLUSH_FAILED, NOTICE, STOP_GRACE};
 pub use processor::Processor;
 pub(crate) use processor::{Gate, attempt, is_computing};
 pub(crate) use progress::TrainingProgress;

@@ -42,7 +42,7 @@ impl Clock for WallClock {
         false
     }
 
-    fn has_common_end(&self) -> bool {
+    fn ends_when_idle(&self) -> bool {
         false
     }
 

@@ -119,3 +119,23 @@ impl From<ExitCode> for std::process::ExitCode {
         Self::from(code as u8)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_and_a_simulation_agree_on_who_has_missed_the_end() {
+        use Code::{
+            Aborted, DeadlineExceeded, Unanswered, Unavailable, VariablesLost, WorkersLeft,
+        };
+        let of_others =
+            [Unavailable, Aborted, DeadlineExceeded, VariablesLost, WorkersLeft, Unanswered];
+        let own = [Code::Internal, Code::NotFound, Code::NanLoss, Code::DataLoss, Code::Stalled];
+        for code in of_others.into_iter().chain(own) {
+            let exit = ExitCode::of_task(code);
+            let has_missed_it = matches!(exit, ExitCode::PeersLost | ExitCode::Unanswered);
+            assert_eq!(code.is_of_lost_tasks(), has_missed_it, "{code:?}");
+        }
+    }
+}

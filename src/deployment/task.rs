@@ -20,19 +20,17 @@ use super::{DeploymentError, ExitCode, Seat};
 use crate::clock::{Clock, WallClock};
 use crate::cluster::TaskName;
 use crate::live::Board;
-use crate::runtime::{self, Code, Encoding, Error, STOP_GRACE, Server, Traffic, program_panicked};
+use crate::runtime::{
+    self, Code, Encoding, Error, FLUSH, FLUSH_FAILED, STOP_GRACE, Server, Traffic, program_panicked,
+};
 use crate::say::say;
 use crate::tape::TapeWriter;
 use crate::transport::{Quic, Refused};
 use crate::units::Time;
 
-/// The time limit for sending the last messages.
-const FLUSH: Duration = Duration::from_secs(5);
-/// The same for those that are not connected, and were not of late, where the task was asked to
-/// stop: time to connect to one that is there.
+/// [`FLUSH`] for messages to those that are not connected, and were not of late, where the task was
+/// asked to stop: time to connect to one that is there.
 const FLUSH_ABSENT: Duration = Duration::from_secs(1);
-/// The same after the task has failed, or was interrupted, or where no other was ever there.
-const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// A task that is to run in this process.
 #[derive(Debug)]

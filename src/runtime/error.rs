@@ -75,6 +75,19 @@ impl Code {
         matches!(self, Self::DataLoss | Self::Unwritable)
     }
 
+    /// Whether a task may have failed with it because others are gone.
+    pub(crate) fn is_of_lost_tasks(self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable
+                | Self::Aborted
+                | Self::DeadlineExceeded
+                | Self::VariablesLost
+                | Self::WorkersLeft
+                | Self::Unanswered
+        )
+    }
+
     /// Whether a program may end with it because its task, or all of them, were asked to stop. The
     /// others are mistakes and losses that it would have had anyhow, such as a checkpoint that
     /// can't be written.

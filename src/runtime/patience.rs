@@ -6,6 +6,10 @@ use std::time::Duration;
 pub(crate) const NOTICE: Duration = Duration::from_secs(10);
 /// The time that a task which was asked to stop has for an end in good order.
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(10);
+/// The time limit for sending the last messages of a task whose program has returned.
+pub(crate) const FLUSH: Duration = Duration::from_secs(5);
+/// The same after the task has failed, or was interrupted, or where no other was ever there.
+pub(crate) const FLUSH_FAILED: Duration = Duration::from_millis(500);
 
 /// How long a task waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -214,7 +214,11 @@ impl TrainingState {
 
     /// The chief is lost; returns whether that is new.
     pub(super) fn lose_chief(&self) -> bool {
-        !self.chief_is_lost.replace(true)
+        let is_new = !self.chief_is_lost.replace(true);
+        if is_new {
+            self.news.come();
+        }
+        is_new
     }
 
     /// The chief is there; returns whether it was lost before.

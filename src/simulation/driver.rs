@@ -138,13 +138,6 @@ impl Driver {
         drop(before);
     }
 
-    /// Ends the process of `task`, whose program has failed, as a crash would, and for good.
-    pub(super) fn end_process(&self, task: usize) {
-        let mut actions = Vec::new();
-        self.world.borrow_mut().end_process(task, &mut actions);
-        actions.into_iter().for_each(|action| self.act(action));
-    }
-
     /// Ticks the world once.
     fn tick(&self) {
         let mut actions = self.actions.borrow_mut();

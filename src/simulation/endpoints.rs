@@ -45,7 +45,7 @@ impl Clock for SimulatedClock {
         true
     }
 
-    fn has_common_end(&self) -> bool {
+    fn ends_when_idle(&self) -> bool {
         true
     }
 
@@ -106,7 +106,6 @@ impl Transport<PeerMessage> for SimulatedTransport {
     fn close(&self) {
         if self.driver.world.borrow().is_alive(self.task, self.incarnation) {
             self.driver.set_inbox(self.task, None);
-            self.driver.world.borrow_mut().has_closed(self.task);
         }
     }
 }

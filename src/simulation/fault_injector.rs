@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::cluster::TaskName;
-use crate::transport::{BEATS, Loss};
+use crate::transport::BEATS;
 use crate::units::Time;
 
 use super::connections::Connections;
@@ -29,6 +29,7 @@ use in_force::InForce;
 use losses::Losses;
 use silence::{Freeze, peer_restarted};
 use skipped::Skipped;
+pub(super) use stops::Leaver;
 use stops::{Stops, peer_left};
 
 /// The faults of a run: those to come and those in force.
@@ -221,8 +222,7 @@ impl FaultInjector {
             | FaultEvent::Thaw { task, .. } => *task,
             FaultEvent::SilenceLimit { peer, .. }
             | FaultEvent::PeerRestarted { peer, .. }
-            | FaultEvent::PeerLeft { peer, .. }
-            | FaultEvent::PeerStopped { peer, .. } => *peer,
+            | FaultEvent::PeerLeft { peer, .. } => *peer,
             FaultEvent::Heal { pairs } => pairs.first().map_or(0, |(_, to)| *to),
             FaultEvent::ReleaseHeld => 0,
         }
@@ -259,12 +259,6 @@ impl FaultInjector {
                 peer_restarted(observer, peer, connections)
             }
             FaultEvent::PeerLeft { observer, peer } => peer_left(observer, peer, connections),
-            FaultEvent::PeerStopped { observer, .. } if connections.is_frozen(observer) => {
-                vec![FaultEffect::Postpone { task: observer, event }]
-            }
-            FaultEvent::PeerStopped { observer, peer } => {
-                vec![FaultEffect::TellLost { observer, peer, loss: Loss::Stopped }]
-            }
             FaultEvent::ReleaseHeld => vec![FaultEffect::ReleaseHeld],
         }
     }

@@ -12,14 +12,15 @@ use tokio::task::{AbortHandle, JoinError};
 
 use crate::cluster::{Role, TaskName};
 use crate::runtime::{
-    ClusterDevices, Code, ComputeModel, Devices, Error, Server, ServerDef, ServerWorld,
-    program_panicked,
+    ClusterDevices, Code, ComputeModel, Devices, Error, FLUSH, FLUSH_FAILED, Server, ServerDef,
+    ServerWorld, program_panicked,
 };
 
 use super::cluster::Cluster;
 use super::device::DeviceOf;
 use super::driver::Driver;
 use super::endpoints::{SimulatedClock, SimulatedDevice, SimulatedTransport};
+use super::fault_injector::Leaver;
 use super::stall::Stall;
 use super::world::RunCommand;
 
@@ -48,12 +49,13 @@ struct TaskState<T> {
 
 enum Program<T> {
     Running(AbortHandle),
-    /// Its process is about to end, as a task was asked to stop.
+    /// It has returned, as a task was asked to stop, and its process is about to end.
     Leaving,
     /// Its process has ended; it starts again later.
     Restarting,
+    /// It has returned. Its process ends, too, once its last messages have arrived.
     Returned(T),
-    /// Its process has ended for good.
+    /// Its process has ended for good, or is about to.
     Dead,
 }
 
@@ -66,6 +68,14 @@ enum Next<T> {
 struct ProgramResult<T> {
     task: usize,
     result: Result<T, Error>,
+}
+
+impl<T> TaskState<T> {
+    /// Its name, if its process has ended since its program has returned.
+    fn ended(&self) -> Option<&TaskName> {
+        let has_ended = matches!(self.program, Program::Returned(_)) && self.server.is_none();
+        has_ended.then_some(&self.name)
+    }
 }
 
 impl<'a, P, F, T> Programs<'a, P, T>
@@ -109,7 +119,6 @@ where
             }
         }
         self.stopped.take().map_or(Ok(()), Err)?;
-        self.driver.world.borrow_mut().end();
         let departure = self.driver.world.borrow_mut().departure_at_end();
         departure.map_or(Ok(()), Err)?;
         let results = self.tasks.into_iter().filter_map(|task| match task.program {
@@ -119,26 +128,29 @@ where
         Ok(results.collect())
     }
 
-    /// Takes the result of a program.
+    /// Takes the result of a program, and has the process of its task end. As a deployed one, it
+    /// sends its last messages first, and then tells its peers.
     ///
     /// # Errors
     /// If it is one that ends the run.
     fn take(&mut self, ended: ProgramResult<T>) -> Result<(), Error> {
         let ProgramResult { task, result } = ended;
-        if let Some(asked) = self.ended_by_a_stop(task, &result) {
-            self.leave(task, asked);
-            return Ok(());
-        }
-        match result {
-            Err(error) if self.goes_on_without(task, &error) => {
+        let limit = if result.is_ok() { FLUSH } else { FLUSH_FAILED };
+        let asked = self.ended_by_a_stop(task, &result);
+        self.tasks[task].program = match (asked, result) {
+            (Some(asked), _) => {
+                self.note_stop(task, asked);
+                Program::Leaving
+            }
+            (None, Ok(value)) => Program::Returned(value),
+            (None, Err(error)) if self.goes_on_without(task, &error) => {
                 let name = &self.tasks[task].name;
                 tracing::warn!(%error, "the process of {name} ends; the others go on");
-                self.tasks[task].program = Program::Dead;
-                self.driver.end_process(task);
+                Program::Dead
             }
-            Err(error) => return Err(self.root_cause(task, error)),
-            Ok(value) => self.tasks[task].program = Program::Returned(value),
-        }
+            (None, Err(error)) => return Err(self.root_cause(task, error)),
+        };
+        self.driver.world.borrow_mut().leave(Leaver { task, asked, limit });
         Ok(())
     }
 
@@ -157,11 +169,10 @@ where
         world.faults.ended_by(task, stopping).filter(|_| may_be_of_it)
     }
 
-    /// The program of `task` has returned because `asked` was asked to stop.
-    fn leave(&mut self, task: usize, asked: usize) {
+    /// Notes that the program of `task` has returned because `asked` was asked to stop.
+    fn note_stop(&mut self, task: usize, asked: usize) {
         let [name, stopped] = [task, asked].map(|task| &self.tasks[task].name);
-        let mut world = self.driver.world.borrow_mut();
-        if task != asked && !world.faults.restarts_stopped(asked) {
+        if task != asked && !self.driver.world.borrow().faults.restarts_stopped(asked) {
             let message = format!(
                 "{stopped} was asked to stop and does not come back, so {name} has ended; start \
                  all tasks again to go on"
@@ -169,15 +180,12 @@ where
             self.stopped.get_or_insert(Error::new(Code::Unavailable, message).on(stopped));
         }
         tracing::info!("the process of {name} ends, since {stopped} was asked to stop");
-        world.leave(task, asked);
-        drop(world);
-        self.tasks[task].program = Program::Leaving;
     }
 
     /// Whether the run goes on though the program of `task` has failed with `error`, as the other
-    /// processes of a deployment do: nobody has come back to it, as it is cut off from the chief,
-    /// who trains on. It is an evaluator, or a helper: where there are parameter servers, the steps
-    /// of a helper's worker fail.
+    /// processes of a deployment do. Once the chief is done, the task has missed the end. While the
+    /// chief trains, the task is cut off from it, and is an evaluator, or a helper: where there are
+    /// parameter servers, the steps of a helper's worker fail.
     fn goes_on_without(&self, task: usize, error: &Error) -> bool {
         let Cluster { spec, replay, .. } = self.cluster;
         let is_dispensable = match spec.role(&self.tasks[task].name) {
@@ -187,11 +195,12 @@ where
         };
         let chief = spec.chief();
         let chief = self.tasks.iter().find(|task| Some(&task.name) == chief.as_ref());
-        let has_chief = chief.is_some_and(|chief| {
-            matches!(chief.program, Program::Running(_) | Program::Returned(_))
-        });
-        let is_cut_off = error.code == Code::Unavailable && has_chief;
-        is_dispensable && is_cut_off && replay.is_none()
+        let goes_on = match chief.map(|chief| &chief.program) {
+            Some(Program::Returned(_)) => error.code.is_of_lost_tasks(),
+            Some(Program::Running(_)) => is_dispensable && error.code == Code::Unavailable,
+            _ => false,
+        };
+        goes_on && replay.is_none()
     }
 
     /// The error of a run in which the program of `task` failed with `error`.
@@ -243,7 +252,7 @@ where
                 let servers = self.tasks.iter().filter_map(|task| task.server.as_ref());
                 let stall = self.stall.get_or_insert_with(|| Stall::new(servers));
                 if stall.is_explained() {
-                    return Err(stall.to_error());
+                    return Err(stall.to_error(self.tasks.iter().filter_map(TaskState::ended)));
                 }
             }
             RunCommand::EndDeparted => {

@@ -11,13 +11,15 @@ use super::programs::Programs;
 
 /// Runs `program` once for each task of `cluster`, all on one virtual clock.
 ///
-/// A task that restarts runs it again. The run ends when every program has returned or died for
-/// good, when one has failed, or when nothing can happen any more; the last is an error of code
-/// [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. A parameter server
-/// that was asked to stop and does not come back ends it with an error, too. Of tasks that fail
-/// because they are cut off from the chief, an evaluator and, without parameter servers, a helper
-/// end alone. Each run has a thread of its own, so that several can go on side by side; a panic of
-/// that is the run's error, and the outcome has nothing else.
+/// A task that restarts runs it again; the process of one whose program returns ends, as when
+/// deployed, and the others hear that it has stopped. The run ends when every program has returned
+/// or died for good, when one has failed, or when nothing can happen any more; the last is an error
+/// of code [`Stalled`](crate::runtime::Code::Stalled) that lists who waits for what. A parameter
+/// server that was asked to stop and does not come back ends it with an error, too. Of tasks that
+/// fail because they are cut off from the chief, an evaluator and, without parameter servers, a
+/// helper end alone; once the chief is done, so does any task that fails because others are gone.
+/// Each run has a thread of its own, so that several can go on side by side; a panic of that is the
+/// run's error, and the outcome has nothing else.
 pub fn run<T, F>(cluster: &Cluster, program: impl Fn(Rc<Server>) -> F + Sync) -> Outcome<T>
 where
     T: Send + 'static,

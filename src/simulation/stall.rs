@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::cluster::TaskName;
 use crate::runtime::{Code, Error, Inquiry, Server, Waiting};
 
 /// The question to all actors of a run in which nothing can happen any more.
@@ -28,12 +29,21 @@ impl Stall {
         self.inquiry.is_over() || unanswered == before
     }
 
-    pub(super) fn to_error(&self) -> Error {
-        stalled(&self.inquiry.take())
+    /// The error, which also names the tasks that have `ended`, since their programs have returned.
+    pub(super) fn to_error<'a>(&self, ended: impl Iterator<Item = &'a TaskName>) -> Error {
+        stalled(&self.inquiry.take(), ended.map(has_ended))
     }
 }
 
-fn stalled(waiting: &[Waiting]) -> Error {
+fn has_ended(task: &TaskName) -> String {
+    let advice = match task.is_parameter_server() {
+        true => "; that of a parameter server waits for the workers by `task.join()`",
+        false => "",
+    };
+    format!("{task} has ended: its program has returned{advice}")
+}
+
+fn stalled(waiting: &[Waiting], ended: impl Iterator<Item = String>) -> Error {
     let mut lines: Vec<String> = waiting.iter().map(ToString::to_string).collect();
     lines.sort();
     if lines.is_empty() {
@@ -42,5 +52,6 @@ fn stalled(waiting: &[Waiting]) -> Error {
                 .to_owned(),
         );
     }
+    lines.extend(ended);
     Error::new(Code::Stalled, format!("nothing can happen any more:\n  {}", lines.join("\n  ")))
 }

@@ -81,7 +81,6 @@ pub(super) struct World {
     /// The number of envelopes that have arrived.
     deliveries: u64,
     audit: Audit,
-    has_ended: bool,
     history: History,
     /// Is written as time goes on, if it is wanted.
     timeline: Option<Timeline>,
@@ -126,7 +125,6 @@ impl World {
             books: Books::new(tasks.len()),
             deliveries: 0,
             audit: Audit::default(),
-            has_ended: false,
             history: History::new(&tasks, |task| cluster.spec.role(task) == Role::Worker),
             timeline: cluster.timeline.as_ref().map(|spec| Timeline::new(spec, &tasks)),
             replay: cluster.replay.as_ref().map(|tapes| Replay::new(tapes)),
@@ -259,9 +257,7 @@ impl World {
         if let Some(replay) = &mut self.replay {
             return replay.send(from, to, messages);
         }
-        if self.faults.are_expected() {
-            self.connections.note_dialer(from, to);
-        }
+        self.connections.note_dialer(from, to);
         let stamp = self.connections.stamp(from, to);
         self.post(from, to, size, Envelope { stamp, cause: self.history.current(), messages });
     }
@@ -289,11 +285,6 @@ impl World {
             Some(replay) => replay.met(observer, peer),
             None => self.connections.met(observer, peer),
         }
-    }
-
-    /// The run has ended: nobody learns any more of the tasks that close their ends.
-    pub(super) fn end(&mut self) {
-        self.has_ended = true;
     }
 
     /// The program of a task has returned.

@@ -12,8 +12,9 @@ use super::checkpoints::Checkpoints;
 use super::record::Fact;
 use super::task::Task;
 
-/// How often a worker that waits for its chief looks whether that is there.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often a worker that waits for its chief looks at least whether that is there. While its
+/// process stands still, it does not look, and that time does not count.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a task's program, which has begun, to its end.
 ///
@@ -40,9 +41,8 @@ where
 }
 
 /// Waits until the chief has saved the training, with lasting checkpoints, that the worker `task`
-/// has come to the end of: it may be away, and that it is lost is known only after a silence.
-/// Where all tasks end together, who runs the training sees whether it has. A worker whose own part
-/// has ended, while others train, waits for nobody.
+/// has come to the end of: it may be away, and that it is lost is known only after a silence. A
+/// worker whose own part has ended, while others train, waits for nobody.
 ///
 /// # Errors
 /// If the chief is away, and not back within `network.recovery`: started again, all tasks go on
@@ -50,7 +50,7 @@ where
 async fn until_the_chief_has_saved(task: &Task) -> Result<()> {
     let training = task.server().training();
     let is_other = task.role() == Role::Worker && !task.is_chief();
-    if !is_other || task.server().clock().has_common_end() || !training.has_lasting_checkpoints() {
+    if !is_other || !training.has_lasting_checkpoints() {
         return Ok(());
     }
     let (name, chief) = (task.name(), task.chief());
@@ -89,19 +89,26 @@ async fn until_the_chief_has_saved(task: &Task) -> Result<()> {
 /// Waits until `is_so`, but not longer than `limit`, and returns whether it is so. Now and then it
 /// says that it waits for the chief, and what that `is_yet` to do.
 async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> bool) -> bool {
-    let mut waited = Duration::ZERO;
-    while waited < limit && !is_so() {
-        task.sleep(LOOK_EVERY).await;
-        waited += LOOK_EVERY;
-        if waited.as_millis().is_multiple_of(NOTICE.as_millis()) {
-            let (name, chief, left) = (task.name(), task.chief(), limit.saturating_sub(waited));
+    let news = &task.server().training().news;
+    let (mut waited, mut next_notice) = (Duration::ZERO, NOTICE);
+    loop {
+        let seen = news.count();
+        if is_so() || waited >= limit {
+            return is_so();
+        }
+        let left = limit - waited;
+        if waited >= next_notice {
+            let (name, chief) = (task.name(), task.chief());
             tracing::warn!(
                 "the training is over; {name} waits for {chief}, which {is_yet}, for {left:.0?} \
                  more"
             );
+            next_notice += NOTICE;
         }
+        let (began, pause) = (task.now(), left.min(LOOK_EVERY));
+        task.within(Some(pause), news.after(seen)).await;
+        waited += task.now().since(began).min(pause);
     }
-    is_so()
 }
 
 /// Has a worker leave whose program has used sessions, and has returned without closing a monitored
@@ -189,7 +196,7 @@ async fn after_a_loss(task: &Task, error: Error) -> Result<()> {
              nothing is left to do"
         );
         task.record(Fact::NothingToDo);
-        // Who waits for it to leave goes on at once; in a simulation nothing else tells them.
+        // Who waits for it to leave goes on at once.
         task.leave(Leaving::Done);
         return Ok(());
     }

@@ -19,6 +19,7 @@ use crate::cluster::TaskName;
 use crate::graph::{Graph, GraphError, Output, Target, Variable};
 use crate::optimizer::LocalSgd;
 use crate::runtime::{OwnValues, Result};
+use crate::sync::Leaving;
 use crate::tensor::Tensor;
 
 use super::checkpointing::Consistency;
@@ -132,28 +133,31 @@ impl OwnVariables {
         self.count.set(u64::try_from(counted).unwrap_or(0));
         task.server().forget_own_values();
         if self.count.get() > 0 {
-            match self.restored(task).await {
-                Some(own) => self.assign(session, &own).await?,
-                None => {
-                    let worker = task.name().clone();
-                    tracing::warn!(
-                        %worker,
-                        "what the worker alone had learnt is in no checkpoint of this step, and \
-                         begins anew"
-                    );
-                    let (count, went_back) = (self.count.get(), self.went_back.get());
-                    task.record(Fact::BegunAnew(BegunAnew { worker, count, went_back }));
-                    let steps = Tensor::from(task.steps_of_this_worker(global_step) as i64);
-                    // The schedule of the learning rate does not begin anew.
-                    let values = vec![(LocalSgd::LOCAL_STEP.to_owned(), steps)];
-                    self.assign(session, &OwnValues { count, values }).await?;
-                }
-            }
+            let restored = self.restored(task).await;
+            let own = restored.unwrap_or_else(|| self.begin_anew(task, global_step));
+            self.assign(session, &own).await?;
             self.read(task, session).await;
         }
         self.is_found.set(true);
         self.went_back.set(false);
         Ok(())
+    }
+
+    /// The values with which they begin anew. It is told of, unless the chief is done: then nobody
+    /// saves or measures any more what follows from them.
+    fn begin_anew(&self, task: &Task, global_step: u64) -> OwnValues {
+        let (count, went_back) = (self.count.get(), self.went_back.get());
+        if task.server().training().chief_left() != Some(Leaving::Done) {
+            let worker = task.name().clone();
+            tracing::warn!(
+                %worker,
+                "what the worker alone had learnt is in no checkpoint of this step, and begins anew"
+            );
+            task.record(Fact::BegunAnew(BegunAnew { worker, count, went_back }));
+        }
+        let steps = Tensor::from(task.steps_of_this_worker(global_step) as i64);
+        // The schedule of the learning rate does not begin anew.
+        OwnValues { count, values: vec![(LocalSgd::LOCAL_STEP.to_owned(), steps)] }
     }
 
     async fn restored(&self, task: &Task) -> Option<OwnValues> {

@@ -1,6 +1,7 @@
 //! What goes wrong, and what becomes of the training.
 
 mod crashes;
+mod ends;
 mod fault_matrix;
 mod losses;
 

@@ -158,7 +158,20 @@ impl Master {
 
     fn lost_error(&self, peer: PeerId, loss: Loss, during: &str) -> Error {
         let name = self.outbox.name(peer);
-        let message = format!("{name} was lost, {loss}, while {during}");
+        let mut message = format!("{name} was lost, {loss}, while {during}");
+        if loss == Loss::Stopped && name.is_parameter_server() && !self.is_to_end() {
+            append!(
+                message,
+                "; its program has ended before those of the workers: have it wait for them by \
+                 `task.join()`, unless its log says that it has failed"
+            );
+        }
         Error::new(loss.into(), message).on(&name)
+    }
+
+    /// Whether the tasks of the training end as they should: it is over, or one was asked to stop.
+    fn is_to_end(&self) -> bool {
+        let training = &self.outbox.actors.training;
+        training.is_done() || training.is_stop_requested() || training.stopping().is_some()
     }
 }

@@ -118,10 +118,10 @@ impl Trainings {
         }
     }
 
-    /// Looks at the steps again after [`NOTICE`]. Where all tasks end together nobody looks: a
-    /// timer that is always set would hide that nothing else can happen any more.
+    /// Looks at the steps again after [`NOTICE`]. Nobody looks where the run ends once nothing can
+    /// happen any more: the timer is always set.
     pub(super) fn check_steps_later(&self, context: &mut Context<ParameterServer>) {
-        if !self.clock.has_common_end() {
+        if !self.clock.ends_when_idle() {
             self.tell_own_after(NOTICE, ParameterServerMail::CheckSteps, context);
         }
     }

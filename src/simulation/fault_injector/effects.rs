@@ -15,7 +15,7 @@ pub(in crate::simulation) enum FaultEvent {
     Restart { task: usize },
     /// A task is asked to stop, unless that life of it is over.
     AskToStop { task: usize, incarnation: u32, restart_after: Option<Duration> },
-    /// A task that was asked to stop, or ends with one that was, is killed if it still runs.
+    /// A task that was asked to stop, or whose program has ended, is ended if it is still there.
     EndOfGrace { task: usize, incarnation: u32 },
     /// A freeze ends, unless another has extended it or the task has died meanwhile.
     Thaw { task: usize, incarnation: u32 },
@@ -31,8 +31,6 @@ pub(in crate::simulation) enum FaultEvent {
     /// `observer` learns that the process of `peer` has ended in good order, unless it has noticed
     /// its end.
     PeerLeft { observer: usize, peer: usize },
-    /// `observer` learns that `peer` has closed its end.
-    PeerStopped { observer: usize, peer: usize },
     /// Held envelopes can be delivered to a task that listens again.
     ReleaseHeld,
 }

@@ -20,7 +20,7 @@ pub(super) struct Freeze {
 impl FaultInjector {
     /// Ends `task`, which starts again after a while or never. The others notice at the limit of
     /// silence.
-    pub(in crate::simulation) fn crash(
+    pub(super) fn crash(
         &mut self,
         now: Time,
         task: usize,

@@ -1,4 +1,4 @@
-//! Tasks that are asked to stop, the processes that end by that, and when they start again.
+//! Tasks that are asked to stop, the processes that end in good order, and when they start again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,10 +38,20 @@ struct Waiting {
 pub(super) struct Stops {
     /// By task.
     requests: Vec<Option<Request>>,
-    /// The tasks whose program has returned and whose last messages are on their way, each with the
-    /// task whose request has ended it.
-    leaving: BTreeMap<usize, usize>,
+    /// The tasks whose program has ended and whose last messages are on their way, each with the
+    /// task whose request has ended it, if one has.
+    leaving: BTreeMap<usize, Option<usize>>,
     waiting: Vec<Waiting>,
+}
+
+/// A task whose program has ended, and whose process is to.
+#[derive(Clone, Copy)]
+pub(in crate::simulation) struct Leaver {
+    pub(in crate::simulation) task: usize,
+    /// The task whose request to stop has ended it, if one has.
+    pub(in crate::simulation) asked: Option<usize>,
+    /// The time limit for its last messages.
+    pub(in crate::simulation) limit: Duration,
 }
 
 impl Stops {
@@ -109,7 +119,7 @@ impl FaultInjector {
         if is_second {
             return self.crash(now, task, restart_after, connections);
         }
-        vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, connections)]
+        vec![FaultEffect::AskToStop { task }, end_of_grace(now, task, STOP_GRACE, connections)]
     }
 
     /// The task whose request to stop ends `task`, as its program returns now: its own, or that of
@@ -128,17 +138,16 @@ impl FaultInjector {
         self.stops.restart_after(asked).is_some()
     }
 
-    /// The program of `task` has returned, since `asked` was asked to stop: its process ends once
-    /// its last messages have arrived, or after the time of grace.
+    /// The process of `leaver` ends once its last messages have arrived, or at their limit.
     pub(in crate::simulation) fn leave(
         &mut self,
         now: Time,
-        task: usize,
-        asked: usize,
+        leaver: Leaver,
         connections: &Connections,
     ) -> FaultEffect {
+        let Leaver { task, asked, limit } = leaver;
         self.stops.leaving.insert(task, asked);
-        end_of_grace(now, task, connections)
+        end_of_grace(now, task, limit, connections)
     }
 
     /// The first task that leaves and of which `have_arrived` all messages.
@@ -150,7 +159,7 @@ impl FaultInjector {
         self.stops.leaving.keys().copied().find(|task| have_arrived(*task))
     }
 
-    /// The time of grace of `task` is over.
+    /// The time is over that `task` had for its end, or for its last messages.
     pub(super) fn end_grace(
         &mut self,
         now: Time,
@@ -161,28 +170,25 @@ impl FaultInjector {
         if !connections.is_alive(task, incarnation) {
             return Vec::new();
         }
-        if self.has_returned[task] && !self.stops.leaving.contains_key(&task) {
-            return self.stops.end(now, task); // it had come to the end of the training
-        }
         if connections.is_frozen(task) {
             let event = FaultEvent::EndOfGrace { task, incarnation };
             return vec![FaultEffect::Postpone { task, event }];
         }
-        self.end_stopped(now, task, connections)
+        self.end_in_good_order(now, task, connections)
     }
 
-    /// Ends the process of `task`, which was asked to stop or ends with one that was. It tells its
-    /// peers.
-    pub(in crate::simulation) fn end_stopped(
+    /// Ends the process of `task`, whose program has ended, or which was asked to stop. It tells
+    /// its peers.
+    pub(in crate::simulation) fn end_in_good_order(
         &mut self,
         now: Time,
         task: usize,
         connections: &mut Connections,
     ) -> Vec<FaultEffect> {
-        let asked = self.stops.leaving.get(&task).copied().unwrap_or(task);
-        let waits = asked != task && self.stops.is_under_way(asked);
-        let after = self.stops.restart_after(asked);
-        if let Some(restart_after) = after.filter(|_| waits) {
+        let asked = self.stops.leaving.get(&task).copied().unwrap_or(Some(task));
+        let other = asked.filter(|asked| *asked != task && self.stops.is_under_way(*asked));
+        let after = asked.and_then(|asked| self.stops.restart_after(asked));
+        if let (Some(asked), Some(restart_after)) = (other, after) {
             self.stops.waiting.push(Waiting { task, asked, restart_after });
         }
         let mut effects = self.fall_silent(now, task, connections);
@@ -191,17 +197,20 @@ impl FaultInjector {
             _ => None,
         });
         let told: Vec<_> = watchers.map(|observer| say_bye(observer, task)).collect();
+        if !self.are_expected {
+            effects.clear(); // nothing keeps the word from them
+        }
         effects.extend(told);
-        let own = after.filter(|_| !waits);
+        let own = after.filter(|_| other.is_none());
         effects.extend(own.map(|after| schedule(now, after, FaultEvent::Restart { task })));
         effects.push(FaultEffect::Kill { task, restarts: after.is_some() });
         effects
     }
 }
 
-fn end_of_grace(now: Time, task: usize, connections: &Connections) -> FaultEffect {
+fn end_of_grace(now: Time, task: usize, limit: Duration, connections: &Connections) -> FaultEffect {
     let incarnation = connections.incarnation(task);
-    schedule(now, STOP_GRACE, FaultEvent::EndOfGrace { task, incarnation })
+    schedule(now, limit, FaultEvent::EndOfGrace { task, incarnation })
 }
 
 /// The process of `peer`, which has ended in good order, says so to `observer`.

@@ -6,6 +6,7 @@ mod stops;
 use super::effects::SilenceCause;
 use super::*;
 use crate::simulation::faults::Fault;
+use crate::transport::Loss;
 
 const A: usize = 0;
 const B: usize = 1;
@@ -27,7 +28,9 @@ fn injector(faults: &[Fault]) -> (FaultInjector, Connections) {
     for (one, other) in [(A, B), (A, C), (C, B)] {
         connections.note_dialer(one, other);
     }
-    (FaultInjector::new(&[A, B, C].map(name), &faults, 1), connections)
+    let mut faults = FaultInjector::new(&[A, B, C].map(name), &faults, 1);
+    faults.are_expected = true;
+    (faults, connections)
 }
 
 /// The beginning of a fault, with the number of the first in the scenario.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::simulation::audit::EventKind;
 use crate::simulation::events::Event;
-use crate::simulation::fault_injector::{FaultEffect, FaultEvent};
+use crate::simulation::fault_injector::{FaultEffect, FaultEvent, Leaver};
 use crate::simulation::network::Delivery;
 use crate::transport::Obstacle;
 
@@ -25,17 +25,13 @@ impl World {
         }
     }
 
-    /// Ends the process of `task`, which does not start again.
-    pub(in crate::simulation) fn end_process(&mut self, task: usize, actions: &mut Vec<Action>) {
-        for effect in self.faults.crash(self.now, task, None, &mut self.connections) {
-            self.apply(effect, actions);
+    /// The program of a task has ended, and its process is to. In a replay, what the others hear of
+    /// that is on their tapes.
+    pub(in crate::simulation) fn leave(&mut self, leaver: Leaver) {
+        if self.replay.is_none() {
+            let effect = self.faults.leave(self.now, leaver, &self.connections);
+            self.apply(effect, &mut Vec::new());
         }
-    }
-
-    /// The program of `task` has returned, since the task `asked` was asked to stop.
-    pub(in crate::simulation) fn leave(&mut self, task: usize, asked: usize) {
-        let effect = self.faults.leave(self.now, task, asked, &self.connections);
-        self.apply(effect, &mut Vec::new());
     }
 
     /// Ends the process of a task that leaves, if its last messages have arrived. Those for a task
@@ -50,7 +46,7 @@ impl World {
         let Some(task) = self.faults.next_to_end(have_arrived) else { return false };
         self.audit.record(self.now, EventKind::Fault, [task as u64, u64::MAX]);
         self.history.interfere(self.now, task);
-        for effect in self.faults.end_stopped(self.now, task, &mut self.connections) {
+        for effect in self.faults.end_in_good_order(self.now, task, &mut self.connections) {
             self.apply(effect, actions);
         }
         true
@@ -141,16 +137,5 @@ impl World {
         let waits = has_none && self.connections.must_wait(from, to, stamp);
         let why = || "it has not answered yet".to_owned();
         (waits && self.replay.is_none()).then(|| Obstacle { why: why(), refused: None })
-    }
-
-    /// A running task has closed its end; the others learn of it one latency later.
-    pub(in crate::simulation) fn has_closed(&mut self, task: usize) {
-        if self.has_ended || self.replay.is_some() {
-            return;
-        }
-        for observer in (0..self.tasks.len()).filter(|other| *other != task) {
-            let event = FaultEvent::PeerStopped { observer, peer: task };
-            self.schedule_fault(self.network.latency(task, observer), event);
-        }
     }
 }

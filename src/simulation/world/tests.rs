@@ -354,10 +354,3 @@ fn a_task_without_a_modelled_message_thread_is_busy_with_the_messages_that_it_ha
     assert_next(&mut world, ms(25), &["kill 0, which missed 0"]);
     assert_eq!(sending(&world), ms(25), "it died paying for the third");
 }
-
-#[test]
-fn a_task_that_closes_is_lost_to_the_others_one_latency_later() {
-    let mut world = world(&[]);
-    world.has_closed(A);
-    assert_next(&mut world, LATENCY, &["1 loses 0: it has stopped"]);
-}

@@ -67,19 +67,35 @@ pub(crate) fn deployed_as<F>(
 where
     F: Future<Output = Result<()>> + 'static,
 {
+    let (recording, ends) = ends_as(trial, test, roles, program);
+    ends.into_iter().for_each(Result::unwrap);
+    recording
+}
+
+/// The same, and how each of them ended.
+pub(crate) fn ends_as<F>(
+    trial: &Trial,
+    test: &str,
+    roles: &[RunConfig],
+    program: impl Fn(Task) -> F + Sync,
+) -> (Recording, Vec<Result<()>>)
+where
+    F: Future<Output = Result<()>> + 'static,
+{
     let (recording, place) = (SharedRecording::default(), folder(test));
     let authority = Authority::new(test).unwrap();
     for role in roles {
         authority.issue(role.task(), &[]).unwrap().save(&place, role.task()).unwrap();
     }
-    thread::scope(|scope| {
-        for role in roles {
-            let place = (&*place, test);
-            let (recording, program) = (&recording, &program);
-            scope.spawn(move || take_part(trial, (role, place), recording, program));
-        }
+    let ends = thread::scope(|scope| {
+        let begin = |role| {
+            let (place, recording, program) = ((&*place, test), &recording, &program);
+            scope.spawn(move || take_part(trial, (role, place), recording, program))
+        };
+        let begun: Vec<_> = roles.iter().map(begin).collect();
+        begun.into_iter().map(|task| task.join().unwrap()).collect()
     });
-    recording.finish()
+    (recording.finish(), ends)
 }
 
 /// Runs `program` as the task of `role`, with the certificates in a folder of the named run.
@@ -88,7 +104,8 @@ fn take_part<F>(
     (role, (place, name)): (&RunConfig, (&Path, &str)),
     recording: &SharedRecording,
     program: impl Fn(Task) -> F,
-) where
+) -> Result<()>
+where
     F: Future<Output = Result<()>> + 'static,
 {
     let proof = Some(Proof::Folder(place));
@@ -99,7 +116,7 @@ fn take_part<F>(
         let told = (Some(role.clone()), Stores::Lasting);
         program(task(trial, server, recording, told).unwrap())
     });
-    ended.unwrap().result.unwrap();
+    ended.unwrap().result.map(drop)
 }
 
 fn task(

@@ -233,6 +233,10 @@ impl Simulated {
         self
     }
 
+    pub(crate) fn trial(&self) -> &Trial {
+        &self.trial
+    }
+
     pub(crate) fn settings(&self) -> &Settings {
         &self.trial.settings
     }

@@ -48,10 +48,17 @@ impl<A: Arena> Arena for Concealing<A> {
     }
 }
 
+/// The training goes back, and its chief has come to the end, when `worker:1` is back there.
+const AFTER_THE_CHIEF: &str = r#"[{ at = "210149us", crash = "ps:0", restart_after = "1375us" }]"#;
+
 /// A training of local SGD under `faults`.
 fn trial(faults: &str) -> Trial {
+    trial_of("local SGD, weights", faults)
+}
+
+fn trial_of(run: &str, faults: &str) -> Trial {
     let scenario = Experiment::parse(include_str!("../../../../sims/chaos.toml")).unwrap();
-    let experiment = scenario.only("local SGD, weights").set(&format!("fault={faults}")).unwrap();
+    let experiment = scenario.only(run).set(&format!("fault={faults}")).unwrap();
     experiment.trials().unwrap().remove(0)
 }
 
@@ -91,4 +98,10 @@ fn a_training_that_went_back_to_a_whole_checkpoint_is_held_to_the_weights() {
     assert_eq!(promises(&said), [Promise::Checkpoints; 3], "{said:?}");
     assert!(said[0].how.contains("steps, and its checkpoint has what it had"), "{said:?}");
     assert!(promises(&unsaid).contains(&Promise::Weights), "{unsaid:?}");
+}
+
+#[test]
+fn a_worker_whose_chief_has_ended_can_ask_nobody_for_its_own_values_and_nobody_needs_them() {
+    let trial = trial_of("elastic averaging, every 2, alpha 0.3", AFTER_THE_CHIEF);
+    assert_eq!(judged(&trial, &in_simulation()), (Vec::new(), Vec::new()));
 }

@@ -14,8 +14,7 @@ use crate::sync::Leaving;
 use crate::transport::PeerId;
 
 impl Trainings {
-    /// The end of a training that all workers have left, and none is waited for. Where all tasks
-    /// end together, who runs the training sees whether the chief has.
+    /// The end of a training that all workers have left, and none is waited for.
     ///
     /// # Errors
     /// If the chief has not ended it, in a training with lasting checkpoints: started again, all
@@ -24,7 +23,7 @@ impl Trainings {
         let training = &self.outbox.actors.training;
         let is_done = self.members.is_done(0) || training.chief_left() == Some(Leaving::Done);
         let chief = self.cluster.as_ref().and_then(ClusterSpec::chief);
-        let Some(chief) = chief.filter(|_| !is_done && !self.clock.has_common_end()) else {
+        let Some(chief) = chief.filter(|_| !is_done) else {
             return Ok(());
         };
         if let Some(error) = training.never_saved_for() {

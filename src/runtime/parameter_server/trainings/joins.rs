@@ -140,10 +140,9 @@ impl Trainings {
 
     /// How much longer the task stays, though all workers have departed, for those that are lost:
     /// they hear here that the training is over, and a chief finds the variables. That is waited
-    /// for from the end on, since it still has to save them. Where all tasks end together, this one
-    /// is there even after its program has ended.
+    /// for from the end on, since it still has to save them.
     fn stays(&self, join: &Join) -> Option<Duration> {
-        if self.clock.has_common_end() || !self.all_are_gone(join.workers) {
+        if !self.all_are_gone(join.workers) {
             return None;
         }
         let now = self.clock.now();
@@ -198,9 +197,9 @@ impl Trainings {
             self.answer_joins(); // the last user may just have gone
         }
         let Joins { waiting, users, deserted, .. } = &self.joins;
+        let in_vain = || users.is_empty() && !self.clock.sees_stalls();
         let stays = || waiting.iter().any(|join| self.stays(join).is_some());
-        let waits = !waiting.is_empty() && (users.is_empty() || stays());
-        let is_deserted = waits && !self.clock.sees_stalls();
+        let is_deserted = !waiting.is_empty() && (in_vain() || stays());
         if is_deserted == deserted.is_some() {
             return;
         }

@@ -11,6 +11,11 @@ fn end_of_grace(task: usize) -> FaultEvent {
     FaultEvent::EndOfGrace { task, incarnation: 0 }
 }
 
+/// `task`, whose program has returned, perhaps as another was `asked` to stop.
+fn leaver(task: usize, asked: Option<usize>) -> Leaver {
+    Leaver { task, asked, limit: SECOND * 3 }
+}
+
 /// What follows when B's process ends in the given second and tells its peers.
 fn end_of_b(second: u64) -> Vec<FaultEffect> {
     vec![
@@ -87,11 +92,11 @@ fn a_task_that_another_ends_is_not_back_before_that_one_is_gone_even_if_that_is_
         faults.apply(at(5), stop(B, Some(2)), &mut connections);
         assert_eq!(faults.ended_by(C, Some(B)), Some(B));
         assert_eq!((faults.ended_by(C, None), faults.ended_by(C, Some(A))), (None, None));
-        let grace = faults.leave(at(6), C, B, &connections);
-        assert_eq!(grace, scheduled(16, end_of_grace(C)));
+        let grace = faults.leave(at(6), leaver(C, Some(B)), &connections);
+        assert_eq!(grace, scheduled(9, end_of_grace(C)));
         assert_eq!(faults.next_to_end(|_| false), None);
         assert_eq!(faults.next_to_end(|_| true), Some(C));
-        let ended = faults.end_stopped(at(7), C, &mut connections);
+        let ended = faults.end_in_good_order(at(7), C, &mut connections);
         assert_eq!(ended.last(), Some(&FaultEffect::Kill { task: C, restarts: true }));
         assert!(ended.iter().all(|effect| !matches!(effect, FaultEffect::Schedule { .. })));
         assert_eq!(faults.next_to_end(|_| true), None);
@@ -107,18 +112,25 @@ fn a_task_that_ends_after_the_one_that_has_ended_it_starts_again_by_itself() {
     let (mut faults, mut connections) = injector(&[]);
     faults.apply(at(5), stop(B, Some(2)), &mut connections);
     faults.apply(at(6), stop(B, Some(2)), &mut connections);
-    faults.leave(at(7), C, B, &connections);
-    let effects = faults.end_stopped(at(9), C, &mut connections);
+    faults.leave(at(7), leaver(C, Some(B)), &connections);
+    let effects = faults.end_in_good_order(at(9), C, &mut connections);
     assert!(effects.contains(&scheduled(11, FaultEvent::Restart { task: C })), "{effects:?}");
 }
 
 #[test]
-fn a_task_whose_program_has_come_to_its_end_is_left_alone() {
+fn a_task_whose_program_has_come_to_its_end_ends_and_does_not_start_again() {
     let (mut faults, mut connections) = injector(&[]);
-    faults.apply(at(5), stop(B, None), &mut connections);
+    faults.apply(at(5), stop(B, Some(1)), &mut connections);
     faults.program_returned(B);
+    faults.leave(at(6), leaver(B, None), &connections);
+    assert_eq!(faults.apply(at(7), stop(B, Some(1)), &mut connections), []);
+    let mut expected = end_of_b(8);
+    expected.push(FaultEffect::Kill { task: B, restarts: false });
+    assert_eq!(faults.end_in_good_order(at(8), B, &mut connections), expected);
     assert_eq!(faults.apply(at(15), end_of_grace(B), &mut connections), []);
     assert_eq!(faults.apply(at(16), stop(B, None), &mut connections), []);
     faults.program_begins(B);
+    connections.begin_incarnation(B);
+    connections.listen(B);
     assert!(!faults.apply(at(17), crash(B, None), &mut connections).is_empty(), "its next life");
 }
