@@ -12,7 +12,7 @@ use trainyard::sync::Mode;
 use trainyard::training::train;
 use trainyard::units::Time;
 
-use crate::support::deployed::{ends_as, roles_by_flags};
+use crate::support::deployed::{ends_as, roles_by_flags, roles_of};
 use crate::support::fixture::assert_error;
 use crate::support::simulated::{Simulated, Trained};
 
@@ -67,19 +67,20 @@ fn a_parameter_server_that_forgets_to_join_ends_and_a_simulation_says_why_nobody
 fn who_loses_a_parameter_server_that_forgets_to_join_is_told_so_in_both_worlds() {
     let expected =
         ["ps:0 was lost, it has stopped", "have it wait for them by `task.join()`", "(on ps:0)"];
-    let training = Simulated::new(2, 2, Mode::Async).steps(1_000_000);
+    let training = Simulated::new(1, 2, Mode::Async).steps(1_000_000);
     let mut trial = training.trial().clone();
     trial.settings.patience = Patience::new(SECOND);
-    let (_, ends) = ends_as(&trial, "forgets-to-join", &roles_by_flags(), forgets_to_join);
-    let [forgetful, other, workers @ ..] = &ends[..] else { panic!("{ends:?}") };
-    assert!(forgetful.is_ok() && other.is_err(), "{ends:?}");
+    let roles = roles_of([("ps", 0), ("worker", 0), ("worker", 1)]);
+    let (_, ends) = ends_as(&trial, "forgets-to-join", &roles, forgets_to_join);
+    let [forgetful, workers @ ..] = &ends[..] else { panic!("{ends:?}") };
+    assert!(forgetful.is_ok(), "{ends:?}");
     for worker in workers {
         let error = worker.as_ref().expect_err("its variables are gone").to_string();
         assert!(expected.iter().all(|part| error.contains(part)), "{error}");
     }
     // With faults, tasks wait for a lost one no longer than the deployed ones.
     let (at, crash) = crash_of_the_second_worker(SECOND * 1000, SECOND);
-    let lost = slow(2, 2, Mode::Async).fault(at, crash).run_program(forgets_to_join);
+    let lost = slow(1, 2, Mode::Async).fault(at, crash).run_program(forgets_to_join);
     let error = lost.outcome.result.expect_err("its variables are gone").to_string();
     assert!(expected.iter().all(|part| error.contains(part)), "{error}");
 }
@@ -94,7 +95,7 @@ fn a_worker_that_comes_after_the_end_finds_nobody_in_both_worlds_and_the_result_
     assert!(ends.iter().all(Result::is_ok) && recording.ending.is_some(), "{ends:?}");
     let (_, late) = ends_as(&trial, "too-late", &roles[3..], train);
     let late = late.into_iter().next().unwrap().expect_err("nobody is there");
-    assert_eq!(late.code, Code::Unavailable, "{late}");
+    assert!(matches!(late.code, Code::Unavailable | Code::DeadlineExceeded), "{late}");
 
     let (at, crash) = crash_of_the_second_worker(Duration::from_nanos(1), SECOND * 3600);
     let trained = slow(2, 2, Mode::Async).fault(at, crash).run_program(train);
@@ -127,10 +128,13 @@ async fn leaves_early(task: Task) -> Result<()> {
         task.apply_gradients(GradientDescent::new(0.1), &[(v.clone(), v.read())])
     })?;
     let mut session = MonitoredSession::builder(&task, g).open().await?;
+    let mut trained = Ok(());
     for _ in 0..3 {
-        session.run().target(&train_op).await?;
+        if trained.is_ok() && !session.should_stop() {
+            trained = session.run().target(&train_op).await.map(drop);
+        }
     }
-    session.close().await
+    session.close_after(trained).await
 }
 
 #[test]

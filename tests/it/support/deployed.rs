@@ -42,8 +42,16 @@ where
 
 /// The roles of two parameter servers and two workers, as TensorFlow's flags tell them.
 pub(crate) fn roles_by_flags() -> [RunConfig; 4] {
-    let [ps, workers] = [(); 2].map(|()| [(); 2].map(|()| free_address()).join(","));
-    let tasks = [("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)];
+    roles_of([("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1)])
+}
+
+/// The roles of `tasks`, which are those of the jobs `ps` and `worker`.
+pub(crate) fn roles_of<const N: usize>(tasks: [(&str, u32); N]) -> [RunConfig; N] {
+    let addresses = |wanted: &str| {
+        let of_job = tasks.iter().filter(|(job, _)| *job == wanted);
+        of_job.map(|_| free_address()).collect::<Vec<_>>().join(",")
+    };
+    let [ps, workers] = ["ps", "worker"].map(addresses);
     tasks.map(|(job, index)| {
         let flags = Flags {
             ps_hosts: Some(ps.clone()),
