@@ -214,11 +214,7 @@ impl TrainingState {
 
     /// The chief is lost; returns whether that is new.
     pub(super) fn lose_chief(&self) -> bool {
-        let is_new = !self.chief_is_lost.replace(true);
-        if is_new {
-            self.news.come();
-        }
-        is_new
+        !self.chief_is_lost.replace(true)
     }
 
     /// The chief is there; returns whether it was lost before.

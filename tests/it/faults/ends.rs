@@ -124,7 +124,7 @@ async fn leaves_early(task: Task) -> Result<()> {
     let setter = ReplicaDeviceSetter::new(task.cluster()).worker_device(task.device());
     let train_op = g.with_device_fn(setter, |g| {
         g.global_step()?;
-        let v = g.variable("s0", &g.constant(0f32))?;
+        let v = g.variable("v0", &g.constant(0f32))?;
         task.apply_gradients(GradientDescent::new(0.1), &[(v.clone(), v.read())])
     })?;
     let mut session = MonitoredSession::builder(&task, g).open().await?;

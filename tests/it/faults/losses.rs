@@ -128,7 +128,8 @@ fn another_training_on_the_same_servers_waits_for_all_workers_again() {
     let training = Simulated::new(1, 2, Mode::Sync { backups: 0, cancel: false });
     let trained = training.run_program(|task| async move {
         if task.job() == "ps" {
-            return task.join().await;
+            task.join().await?;
+            return task.join().await; // the second training
         }
         for last in [STEPS, 2 * STEPS] {
             let g = Graph::new();
