@@ -223,11 +223,15 @@ const LATENCY: f64 = 50e-6;
 const BYTES_PER_SECOND: f64 = 1.25e9;
 /// The elements of each card's value.
 const ELEMENTS: usize = 5_000_000;
+/// How long the cards' tasks are there.
+const SERVES: Duration = Duration::from_secs(3600);
 
 /// Sums a value of each of `cards`, tasks from 1 on, twice; gives how long the second took and how
 /// much the cluster has sent in it.
 async fn sums_twice(server: Rc<Server>, way: AllReduce, cards: usize) -> Result<Duration> {
     if server.task().index() > 0 {
+        let clock = server.clock();
+        clock.sleep_until(clock.now().after(SERVES)).await;
         return Ok(Duration::ZERO);
     }
     let g = Graph::new();

@@ -93,13 +93,15 @@ where
     F: Future<Output = Result<T>> + 'static,
 {
     let program = |server: Rc<Server>| {
-        let is_worker = server.task().job() == "worker";
+        let (is_worker, clock) = (server.task().job() == "worker", Rc::clone(server.clock()));
         let program = is_worker.then(|| program(server));
         async move {
-            Ok(match program {
-                Some(program) => Some(program.await?),
-                None => None,
-            })
+            if let Some(program) = program {
+                return program.await.map(Some);
+            }
+            // It serves the worker.
+            clock.sleep_until(clock.now().after(Duration::from_secs(3600))).await;
+            Ok(None)
         }
     };
     let all = simulation::run(cluster, program).result?;
