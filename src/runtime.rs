@@ -85,6 +85,7 @@ pub(crate) use reply::Answer;
 pub use server::{Server, ServerDef, ServerWorld};
 pub use session_options::SessionOptions;
 pub use session_status::SessionStatus;
+pub(crate) use signal::Signal;
 pub use target::ServerTarget;
 pub(crate) use training_state::never_saved;
 pub(crate) use waiting::{TO_LEAVE, Waiting};

@@ -4,6 +4,7 @@
 mod aftermath;
 mod checkpointing;
 mod checkpoints;
+mod coordinator;
 mod estimator;
 mod evaluator;
 mod fetched;
@@ -32,6 +33,7 @@ mod weights;
 
 pub(crate) use aftermath::run_to_end;
 pub use checkpointing::{Checkpointing, Consistency};
+pub use coordinator::{ClusterCoordinator, CoordinatorBuilder, RemoteValue};
 pub use estimator::{
     BestExporter, EstimatorSpec, EvalSpec, Evaluated, Exporter, LatestExporter, ModeKey, TrainSpec,
     train_and_evaluate,

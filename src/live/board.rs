@@ -141,10 +141,16 @@ impl Board {
         shown
     }
 
-    /// Counts a step on a batch of `batch` samples.
-    pub(crate) fn count(&self, step: &StepStats, batch: u64) {
-        let Shown { tasks, steps, course, .. } = &mut *self.shown();
-        if let Some(task) = tasks.get_mut(&step.worker) {
+    /// Counts a step on a batch of `batch` samples, of whoever took it; or of `task`, if that is in
+    /// this process alone, and another one took the step for it.
+    pub(crate) fn count(&self, step: &StepStats, batch: u64, task: Option<&TaskName>) {
+        let Shown { tasks, steps, course, trains, .. } = &mut *self.shown();
+        let is_shown = tasks.contains_key(&step.worker);
+        let taker = if is_shown { Some(&step.worker) } else { task };
+        if let Some((task, name)) = taker.and_then(|name| Some((tasks.get_mut(name)?, name))) {
+            if let Some(trains) = trains.get_mut(name) {
+                *trains = true; // an executor of a coordinator
+            }
             task.count(step, batch);
             *steps += 1;
             course.add(*steps, tasks);

@@ -29,7 +29,7 @@ impl Meter {
 
 impl Watch for Meter {
     fn step(&mut self, step: &StepStats) {
-        self.board.count(step, self.batch);
+        self.board.count(step, self.batch, self.task.as_ref());
     }
 
     fn evaluation(&mut self, evaluation: &Evaluation) {

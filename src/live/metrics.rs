@@ -269,8 +269,8 @@ mod tests {
             is_stopped: false,
             is_local: false,
         };
-        board.count(&step, 32);
-        board.count(&StepStats { applied: false, ..step }, 32);
+        board.count(&step, 32, None);
+        board.count(&StepStats { applied: false, ..step }, 32, None);
         let waits = |what: &str| ("master of ps:0".to_owned(), what.to_owned());
         let activity = TaskActivity {
             sent: [("worker:0".to_owned(), 1000), ("worker:1".to_owned(), 24)].into(),

@@ -212,12 +212,13 @@ pub(crate) struct ResetContainers {
 }
 
 /// The result of a step.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StepDone {
     /// The values, in the order of the request's fetches.
     pub(crate) fetches: Values,
     /// The time of the kernels on the master's own task: from the earliest beginning to the latest
-    /// end of its devices' `computed` in [`MasterMessage::GraphDone`].
+    /// end of its devices' `computed` in [`MasterMessage::GraphDone`]. If it has no part in the
+    /// step, that of the others without variables, as if each had ended when its word of that came.
     pub(crate) computed: Option<(Time, Time)>,
     /// When its operations ran, if that was asked for.
     pub(crate) times: Vec<OperationTime>,

@@ -4,16 +4,16 @@ use tokio::sync::Notify;
 
 /// Wakes all that wait for a change of the state beside it.
 #[derive(Default)]
-pub(super) struct Signal(Notify);
+pub(crate) struct Signal(Notify);
 
 impl Signal {
     /// The state has changed: all that wait look again.
-    pub(super) fn raise(&self) {
+    pub(crate) fn raise(&self) {
         self.0.notify_waiters();
     }
 
     /// Waits until `look` finds something in the state.
-    pub(super) async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
         loop {
             // Made before the look: a signal that is raised after it then ends the wait.
             let raised = self.0.notified();

@@ -5,6 +5,7 @@ mod attempts;
 mod builder;
 mod ending;
 mod first;
+mod leading;
 mod run;
 
 use std::cell::Cell;

@@ -79,7 +79,7 @@ fn later(time: Time, ns: i64) -> Time {
 /// One training step of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepStats {
-    /// The worker that took the step.
+    /// The worker that took the step, or its coordinator's executor.
     pub worker: TaskName,
     /// The step's number on its worker, from 0.
     pub local_step: u64,

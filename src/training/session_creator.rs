@@ -98,6 +98,16 @@ impl SessionCreator {
         self.prepare(session).await.inspect_err(|error| self.task.tell_of_failure(error, false))
     }
 
+    /// What `session` has lost of the values of a training that was at `global_step`, if anything.
+    ///
+    /// # Errors
+    /// If a task fails.
+    pub(super) async fn loss(&self, session: &Session, global_step: u64) -> Result<Option<String>> {
+        let found = self.find(session).await?;
+        let are_lost = found.values.are_lost(global_step, self.checkpoints.is_some());
+        Ok(are_lost.then(|| found.loss(global_step)))
+    }
+
     /// A session to replace one that was lost with the error `root`, in a training that was at
     /// `global_step`.
     ///

@@ -2,6 +2,7 @@
 
 mod announcements;
 mod data;
+mod executor;
 mod minimize;
 mod time;
 
@@ -46,6 +47,8 @@ struct Own {
     settings: RunSettings,
     target: Option<ServerTarget>,
     is_chief: Option<bool>,
+    /// The task that takes the steps, for this one.
+    executor: Option<TaskName>,
     /// Whether nobody is to see the graph.
     is_undrawn: bool,
     /// Keeps the weights at the end, if somebody wants them.

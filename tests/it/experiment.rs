@@ -3,6 +3,7 @@
 mod all_reduce;
 mod arguments;
 mod checkpoints;
+mod coordinator;
 mod critical_paths;
 mod estimator;
 mod evaluator;

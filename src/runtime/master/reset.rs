@@ -55,7 +55,9 @@ impl Master {
             return answer(reply, Err(error));
         }
         let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
-        let reset = Error::new(Code::Cancelled, "the session's server was reset");
+        // Within a training, the others of a program that has several go on with new ones.
+        let code = if within_training { Code::Aborted } else { Code::Cancelled };
+        let reset = Error::new(code, "the session's server was reset");
         for session in sessions {
             self.close_session(session, &reset);
         }

@@ -189,7 +189,11 @@ impl Master {
             Err(error) => return self.fail(step, error),
         };
         running.outstanding.swap_remove(asked);
-        if part.peer == self.outbox.local() {
+        let local = self.outbox.local();
+        if part.peer == local {
+            running.computed = spanned(running.computed, computed);
+        } else if !running.has_part_at(local) && !self.outbox.actors.training.is_holder(part.peer) {
+            let computed = computed.map(|span| ending_at(self.clock.now(), span));
             running.computed = spanned(running.computed, computed);
         }
         for (fetch, value) in part.fetches.iter().zip(values) {
@@ -276,6 +280,11 @@ impl Master {
     pub(super) fn names(&self, peers: &[PeerId]) -> String {
         peers.iter().map(|peer| self.outbox.name(*peer).to_string()).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A span as long as `span`, by another task's clock, that ends `now`.
+fn ending_at(now: Time, (from, until): Span) -> Span {
+    (Time(now.0.saturating_sub(until.0.saturating_sub(from.0))), now)
 }
 
 /// The span from the first begin to the last end.

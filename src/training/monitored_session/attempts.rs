@@ -67,6 +67,12 @@ impl MonitoredSession {
                 Err(error) if self.can_recover_from(&error) => error,
                 Err(error) => return Err(error),
             };
+            if self.task.has_executor() {
+                // Another executor takes the step, and this session is replaced meanwhile.
+                self.given_up
+                    .extend(repeat.is_training_step().then(|| self.given_up(started, seen, false)));
+                return Err(error);
+            }
             if self.recover(error).await? {
                 return Ok(None);
             }
@@ -118,7 +124,7 @@ impl MonitoredSession {
     /// again. If it `is_stopped`, there is no gradient.
     fn given_up(&self, started: Time, global_step: u64, is_stopped: bool) -> StepStats {
         StepStats {
-            worker: self.task.name().clone(),
+            worker: self.task.taker().clone(),
             local_step: self.local_step,
             global_step,
             started,
@@ -152,7 +158,7 @@ impl MonitoredSession {
 
     /// Whether a new session may mend `error`. While variables are being restored, a step can find
     /// them without values, or its gradient can be of a version that is gone.
-    pub(super) fn can_recover_from(&self, error: &Error) -> bool {
+    pub(in crate::training) fn can_recover_from(&self, error: &Error) -> bool {
         let may_be_reset = self.creator.checkpoints.is_some() || self.creator.was_reset();
         is_mendable(error) || error.code == Code::FailedPrecondition && may_be_reset
     }
@@ -175,7 +181,7 @@ impl MonitoredSession {
     /// `root`, if the task does not come back, or comes back without values that no checkpoint has;
     /// with the code of what a new session ended with, if starting again would end the same way;
     /// the chief's, if it could not save the training for the first time.
-    pub(super) fn recover(
+    pub(in crate::training) fn recover(
         &mut self,
         root: Error,
     ) -> Pin<Box<dyn Future<Output = Result<bool>> + '_>> {

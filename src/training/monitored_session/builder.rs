@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::checkpoint::Stores;
-use crate::cluster::DeviceSpec;
+use crate::cluster::{DeviceSpec, TaskName};
 use crate::graph::{Graph, GraphError};
 use crate::import::drawn;
 use crate::runtime::{Result, ServerTarget, SessionOptions};
@@ -28,6 +28,7 @@ use super::MonitoredSession;
 use super::first::create;
 
 /// The checkpoints that a session keeps.
+#[derive(Clone)]
 struct KeptCheckpoints {
     settings: Checkpointing,
     /// Their folder, if they are in one of this machine's: summaries go there, too.
@@ -79,6 +80,13 @@ impl Builder {
             max_wait: task.patience().first,
             steps_before: 0,
         }
+    }
+
+    /// A builder of a session of `graph` beside this one's, whose steps the task `executor` takes.
+    pub(in crate::training) fn of_executor(&self, executor: &TaskName, graph: Graph) -> Self {
+        let task = self.task.with_executor(executor);
+        let (session, checkpoints) = (self.session.clone(), self.checkpoints.clone());
+        Self { session, checkpoints, max_wait: self.max_wait, ..Self::new(&task, graph) }
     }
 
     /// Numbers the worker's steps after those of an earlier session, which this one goes on from.
@@ -253,13 +261,13 @@ impl Builder {
         let (task, graph) = (self.task, self.graph);
         let positions = Positions::new(&task, &graph);
         let own_variables = match &checkpoints {
-            Some(_) => OwnVariables::new(&task, &graph)?,
-            None => None,
+            Some(_) if !task.has_executor() => OwnVariables::new(&task, &graph)?,
+            _ => None,
         };
         let here = |helper: DeviceSpec| {
             graph.with_device(&helper.to_string(), |g| Ok(g.constant(0f32).target()))
         };
-        let helpers = task.replica_devices().into_iter().skip(1).map(here);
+        let helpers = task.helping_devices().into_iter().map(here);
         let helpers = helpers.collect::<std::result::Result<_, GraphError>>()?;
         let last_updates = if task.is_chief() { last_updates(&graph)? } else { Vec::new() };
         let scaffold = self.scaffold.finalize(&graph, checkpoints.is_some())?;
@@ -317,6 +325,9 @@ impl Builder {
     /// # Errors
     /// If they would lack the position of an input.
     fn keep_checkpoints(&mut self) -> Result<Option<Checkpoints>> {
+        if self.task.has_executor() {
+            return Ok(self.checkpoints.as_ref().map(|kept| Checkpoints::new(&kept.settings)));
+        }
         let Some(kept) = &mut self.checkpoints else {
             self.task.keeps(None); // those of an earlier session say nothing of this one
             return Ok(None);
@@ -331,6 +342,9 @@ impl Builder {
 
     /// Tells the server, and as the chief the recorder, that a training begins.
     fn begin_training(&self) -> Result<()> {
+        if self.task.has_executor() {
+            return Ok(()); // the chief's session has begun
+        }
         self.task.server().training().begin();
         if self.task.is_chief() {
             let variables = self.graph.trainable_variables();

@@ -306,7 +306,7 @@ fn step_stats(
 ) -> Result<StepStats> {
     let staleness: i64 = told[1].item()?;
     Ok(StepStats {
-        worker: monitored.task.name().clone(),
+        worker: monitored.task.taker().clone(),
         local_step: 0,
         global_step: told[0].item::<i64>()?.max(0) as u64,
         started,

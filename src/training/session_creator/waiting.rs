@@ -24,6 +24,9 @@ impl SessionCreator {
         let initialized = unless_misplaced(initialized.into_future(), &self.task, &self.graph);
         let waited = self.unless_stopped(initialized).await;
         waited.map_err(|error| self.blame_the_chief(error))?;
+        if self.task.has_executor() {
+            self.meet_helpers(&session).await?;
+        }
         session.set_timeout(self.task.limit(self.task.patience().operation));
         let global_step = self.scaffold.global_step(&session).await?;
         self.ready(session, global_step, None).await

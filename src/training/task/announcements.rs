@@ -1,5 +1,9 @@
 //! What a task tells the others of its training, and hears: who has left, whether it is over.
 
+use std::pin::pin;
+
+use futures_util::future::select;
+
 use super::Task;
 use crate::cluster::Role;
 use crate::graph::Replica;
@@ -133,6 +137,12 @@ impl Task {
         }
     }
 
+    /// Completes once this task is to take no more steps.
+    pub(in crate::training) async fn training_is_over(&self) {
+        let training = self.inner.parts.server.training();
+        select(pin!(self.asked_to_stop()), pin!(training.ended())).await;
+    }
+
     /// Why this task would take no more steps now, if its session `has_ended` or not. What ends
     /// while the chief is away is in no checkpoint: the next lives of all come to it again.
     pub(in crate::training) fn leaving(&self, has_ended: bool) -> Leaving {
@@ -143,7 +153,7 @@ impl Task {
 
     /// Notifies all tasks that this worker takes no more steps, and why.
     pub(in crate::training) fn leave(&self, why: Leaving) {
-        if let Some(Replica { worker, .. }) = self.inner.replica {
+        if let Some(Replica { worker, .. }) = self.inner.replica.filter(|_| !self.has_executor()) {
             let server = &self.inner.parts.server;
             let training = server.training().number();
             server.broadcast(&ParameterServerMessage::Leave { worker, why, training });

@@ -100,7 +100,9 @@ impl Task {
     /// the batch that a worker takes that never was away; in asynchronous training, and by tokens,
     /// it assumes that all workers are equally fast.
     pub(in crate::training) fn seek_batches(&self, global_step: u64) {
-        if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut() {
+        if let Some(Data::InMemory(batches)) = &mut *self.inner.data.borrow_mut()
+            && !self.has_executor()
+        {
             let steps = self.steps_of_this_worker(global_step);
             batches.iter_mut().for_each(|batches| batches.seek(steps));
         }

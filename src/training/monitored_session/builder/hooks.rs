@@ -42,7 +42,7 @@ impl Builder {
                 list.push(Box::new(CheckpointSaver::of(checkpoints, &kept.settings, names)));
             }
         }
-        if let Some(limit) = self.task.settings().stop.time {
+        if let Some(limit) = self.task.settings().stop.time.filter(|_| !self.task.has_executor()) {
             list.push(Box::new(StopAtTime::new(limit)));
         }
         list.append(&mut self.hooks);
