@@ -72,7 +72,7 @@ async fn recover<M>(
     match (recovered, held) {
         (Err(error), Some(next)) if error.code == Code::FailedPrecondition => {
             shared.fail(next, error);
-            return Ok(());
+            Ok(())
         }
         (recovered, held) => {
             held.into_iter().for_each(|next| shared.put_back(next));

@@ -194,7 +194,8 @@ async fn one_fails(task: Task) -> Result<()> {
     for value in schedule(&task, &coordinator, 4).await? {
         value.fetch().await?;
     }
-    coordinator.schedule(wrong).await?;
+    let untold = coordinator.schedule(wrong).await?;
+    assert_error(untold.fetch().await, Code::InvalidArgument, &["you must feed a value"]);
     assert_error(coordinator.close().await, Code::InvalidArgument, &["you must feed a value"]);
     Ok(())
 }
