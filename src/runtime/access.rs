@@ -304,11 +304,11 @@ impl Access {
 
     fn check_worker(&self, peer: &Peer, message: &PeerMessage) -> Result<(), Refusal> {
         use ParameterServerMessage::{
-            Back, ChiefFailed, Flush, Flushed, Install, Leave, LetIn, Lost, Stopping,
+            Back, ChiefFailed, Flush, Flushed, Found, Install, Leave, LetIn, Lost, Stopping,
         };
         let PeerMessage::ParameterServer(message) = message else { return Ok(()) };
-        // Servers say of a worker that it is lost, they and the task of the global step that it is
-        // back, and the worker itself that it leaves.
+        // Servers say of a worker that it is lost or found, they and the task of the global step
+        // that it is back, and the worker itself that it leaves.
         let (worker, is_of_servers) = match message {
             Stopping if !peer.name.is_parameter_server() => return Err(Refusal::NoServer),
             Flush { .. } | Install(_) if !self.may_count_steps(peer) => {
@@ -323,7 +323,9 @@ impl Access {
             Back { worker } if self.may_count_steps(peer) && *worker < self.workers => {
                 return Ok(());
             }
-            Lost { worker } | Back { worker } | LetIn { worker, .. } => (*worker, true),
+            Lost { worker } | Found { worker } | Back { worker } | LetIn { worker, .. } => {
+                (*worker, true)
+            }
             _ => return Ok(()),
         };
         let may_say = match peer.role {

@@ -362,6 +362,12 @@ pub enum ParameterServerMessage {
     /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
     /// training.
     Stopping,
+    /// Whoever has told of the loss of this worker: it is back. For tasks that coordinate no steps,
+    /// which can't find out by themselves.
+    Found {
+        /// The worker's replica index in the training.
+        worker: u32,
+    },
 }
 
 impl ParameterServerMessage {

@@ -207,6 +207,7 @@ impl ParameterServer {
                 self.hear_of_leaving(from, worker, why, training);
             }
             ParameterServerMessage::Lost { worker } => self.hear_of_loss(worker),
+            ParameterServerMessage::Found { worker } => self.trainings.hear_of_found(worker),
             ParameterServerMessage::Back { worker } => self.trainings.hear_of_return(worker),
             ParameterServerMessage::Flush { number, out } => self.on_flush(from, number, out),
             ParameterServerMessage::Flushed { number, progress, is_cut_off } => {

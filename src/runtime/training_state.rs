@@ -376,6 +376,7 @@ impl TrainingState {
             ParameterServerMessage::Leave { .. }
             | ParameterServerMessage::Lost { .. }
             | ParameterServerMessage::Back { .. }
+            | ParameterServerMessage::Found { .. }
             | ParameterServerMessage::Flush { .. }
             | ParameterServerMessage::Flushed { .. }
             | ParameterServerMessage::Install(_)

@@ -191,6 +191,11 @@ impl Membership {
         {
             member.missed_in = None;
         }
+        self.find(worker)
+    }
+
+    /// Waits again for `worker` if it is lost; returns whether it was.
+    pub(crate) fn find(&mut self, worker: u32) -> bool {
         let is_lost = self.members.state(worker) == State::Lost;
         if is_lost {
             self.members.set_state(worker, State::Expected);

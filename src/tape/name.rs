@@ -84,6 +84,7 @@ kinds! {
     AskForWays = 31 to Worker by "step" "graph",
     ChiefFailed = 32 to ParameterServer,
     LetIn = 33 to ParameterServer by "worker",
+    Found = 34 to ParameterServer by "worker",
 }
 
 /// A master, as the receiver of a message knows it.

@@ -33,7 +33,7 @@ pub(crate) use tensors::{header as tensor_header, tensors_left};
 use tensors::{passing_in, passing_out};
 
 /// The version of the frames and their contents; peers with another version are refused.
-pub(crate) const VERSION: u32 = 24;
+pub(crate) const VERSION: u32 = 25;
 /// The length of a frame's header \[bytes\].
 pub(crate) const FRAME_HEADER: usize = 12;
 /// The most tensors that an envelope can have.

@@ -114,6 +114,9 @@ fn a_worker_leaves_for_itself_and_the_chief_for_any() {
 fn a_parameter_server_and_the_chief_say_whom_they_have_lost() {
     let access = access();
     let lost = |worker| ParameterServerMessage::Lost { worker }.into();
+    let found = |worker| ParameterServerMessage::Found { worker }.into();
+    assert!(access.admits(PeerId(1), &found(1)) && access.admits(WORKERS[0], &found(1)));
+    assert!(!access.admits(WORKERS[1], &found(1)) && !access.admits(PeerId(1), &found(2)));
     let back = |worker| ParameterServerMessage::Back { worker }.into();
     assert!(access.admits(PeerId(1), &back(1)) && !access.admits(WORKERS[1], &back(1)));
     assert!(access.admits(PeerId(1), &lost(1)) && access.admits(WORKERS[0], &lost(1)));

@@ -65,6 +65,7 @@ impl ParameterServerMessage {
             Self::Leave { worker, .. }
             | Self::Lost { worker }
             | Self::Back { worker }
+            | Self::Found { worker }
             | Self::LetIn { worker, .. } => About::Number(u64::from(*worker)),
             Self::Flush { number, .. } | Self::Flushed { number, .. } => {
                 About::Number(u64::from(*number))

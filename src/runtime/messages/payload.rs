@@ -201,6 +201,7 @@ impl ParameterServerMessage {
             Self::Leave { .. }
             | Self::Lost { .. }
             | Self::Back { .. }
+            | Self::Found { .. }
             | Self::TrainingOver { .. }
             | Self::Stopping => 0,
         }

@@ -265,7 +265,7 @@ fn an_operation_of_a_kind_that_is_not_registered_is_refused_by_name_and_the_othe
     assert_eq!(error.operation.as_deref(), Some("Add"));
 }
 
-fn to_parameter_servers() -> [ParameterServerMessage; 12] {
+fn to_parameter_servers() -> [ParameterServerMessage; 13] {
     [
         ParameterServerMessage::Reset {
             number: 1,
@@ -277,6 +277,7 @@ fn to_parameter_servers() -> [ParameterServerMessage; 12] {
         ParameterServerMessage::Leave { worker: 4, why: Leaving::Stopped, training: 1 },
         ParameterServerMessage::Lost { worker: 3 },
         ParameterServerMessage::Back { worker: 3 },
+        ParameterServerMessage::Found { worker: 3 },
         ParameterServerMessage::Flush { number: 2, out: vec![3, 5] },
         ParameterServerMessage::Flushed {
             number: 2,

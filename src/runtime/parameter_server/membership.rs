@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use actix::Context;
 
-use crate::cluster::ClusterSpec;
 use crate::graph::Replica;
 use crate::sync::{Joined, Leaving};
 use crate::transport::{Loss, PeerId};
@@ -13,7 +12,6 @@ use crate::transport::{Loss, PeerId};
 use super::ParameterServer;
 use crate::runtime::mail::{Binding, ParameterServerMail, WorkerMail};
 use crate::runtime::mailbox::tell;
-use crate::runtime::messages::ParameterServerMessage;
 use crate::runtime::state::Bound;
 
 /// How long a worker whose task has fallen silent is still waited for: longer than it takes to
@@ -68,6 +66,7 @@ impl ParameterServer {
             worker.filter(|worker| self.trainings.members.find_again(*worker, master))
         {
             self.trainings.welcome_back(worker);
+            self.trainings.tell_of_found(worker);
         }
         if worker == Some(0) {
             self.trainings.find_chief();
@@ -208,22 +207,9 @@ impl ParameterServer {
         self.tell_of_losses(lost);
     }
 
-    /// Goes on without the workers that are `lost`, and tells the parameter servers and the chief:
-    /// one that has come back since may never have met them.
+    /// Goes on without the workers that are `lost`, and tells the other tasks.
     fn tell_of_losses(&mut self, lost: Vec<u32>) {
-        let (local, chief) = (self.outbox.local(), self.outbox.actors.training.chief.get());
-        let mut hearers = self.trainings.other_holders();
-        let is_heard = chief == Some(local) || self.outbox.actors.training.is_holder(local);
-        if self.outbox.actors.training.has_servers() && is_heard {
-            hearers.extend(chief.filter(|chief| *chief != local));
-            let helpers = self.trainings.cluster.iter().flat_map(ClusterSpec::helpers);
-            hearers.extend(helpers.filter_map(|task| self.outbox.resolve(&task)));
-            for worker in lost.iter().copied() {
-                let tell =
-                    |to: &PeerId| self.outbox.send(*to, ParameterServerMessage::Lost { worker });
-                hearers.iter().for_each(tell);
-            }
-        }
+        self.trainings.tell_of_losses(&lost);
         self.trainings.lose_chief(&lost);
         self.go_on_without_all(lost);
     }

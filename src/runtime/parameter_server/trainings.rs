@@ -4,6 +4,7 @@
 mod chief;
 mod ending;
 mod joins;
+mod losses;
 mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,8 @@ pub(super) struct Trainings {
     /// The workers that another task holds off until a view lets them in: they had left there, and
     /// this task had not heard so.
     pub(super) awaiting_view: BTreeSet<u32>,
+    /// The workers that others were told are lost, until they are back.
+    told_lost: BTreeSet<u32>,
     /// Whether the shards of that training are its barrier.
     pub(super) has_barrier: bool,
     /// Whether steps of other tasks' workers are counted here.
@@ -79,6 +82,7 @@ impl Trainings {
             participation: Participation::default(),
             views: None,
             awaiting_view: BTreeSet::new(),
+            told_lost: BTreeSet::new(),
             has_barrier: false,
             counts: false,
             told_of: 1,
@@ -97,6 +101,7 @@ impl Trainings {
         self.participation.begin_anew();
         self.views.iter_mut().for_each(Views::begin_anew);
         self.awaiting_view.clear();
+        self.told_lost.clear();
         self.has_barrier = false;
     }
 

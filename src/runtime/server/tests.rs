@@ -3,6 +3,7 @@
 mod absence;
 mod chief;
 mod ending;
+mod losses;
 mod stops;
 mod trainings;
 

@@ -64,13 +64,14 @@ impl Partings {
 
 /// Whether `message` is about who takes part and when the training ends, and of no step.
 pub(super) fn is_about_the_end(message: &PeerMessage) -> bool {
-    use ParameterServerMessage::{Back, ChiefFailed, Leave, Lost, Stopping, TrainingOver};
+    use ParameterServerMessage::{Back, ChiefFailed, Found, Leave, Lost, Stopping, TrainingOver};
     let PeerMessage::ParameterServer(message) = message else { return false };
     matches!(
         message,
         Leave { .. }
             | Lost { .. }
             | Back { .. }
+            | Found { .. }
             | TrainingOver { .. }
             | ChiefFailed { .. }
             | Stopping

@@ -95,6 +95,17 @@ fn a_new_life_whose_program_begins_anew_takes_part_in_the_training_that_goes_on(
 }
 
 #[test]
+fn a_lost_worker_that_another_task_has_found_is_waited_for_unless_it_has_left_meanwhile() {
+    let mut members = Membership::default();
+    for worker in [0, 1] {
+        members.lose(Some(worker), &[]);
+    }
+    members.leave(0, Leaving::Done);
+    assert!(members.find(1) && !members.find(1) && members.is_expected(1));
+    assert!(!members.find(0) && members.is_done(0));
+}
+
+#[test]
 fn a_worker_is_lost_with_its_master_once_and_is_back_when_it_joins() {
     let mut members = Membership::default();
     assert_eq!(members.join(1, 4, 7, 0), Joined::Expected);
