@@ -93,6 +93,14 @@ struct Session {
     lost: BTreeMap<PeerId, Loss>,
 }
 
+impl Session {
+    /// The number of its steps that wait for a task to make ready.
+    fn waiting(&self) -> u64 {
+        let waiting = self.plans.values().filter_map(StepPlan::awaiting);
+        waiting.map(|(steps, _)| steps.len() as u64).sum()
+    }
+}
+
 impl Master {
     pub(crate) fn new(
         outbox: Outbox,
@@ -228,7 +236,8 @@ impl Master {
             is_away: session.client.is_some_and(|client| self.is_away(client)),
             operations: session.graph.operations.len() as u64,
             steps: session.steps,
-            running: self.steps.iter().filter(|(_, step)| step.session == *id).count() as u64,
+            running: self.steps.iter().filter(|(_, step)| step.session == *id).count() as u64
+                + session.waiting(),
         };
         asked.answer(self.sessions.iter().map(status));
     }

@@ -17,6 +17,6 @@ pub struct SessionStatus {
     pub operations: u64,
     /// The number of its steps that have begun.
     pub steps: u64,
-    /// The number of those that are under way.
+    /// The number of those that are under way, or wait for a task.
     pub running: u64,
 }

@@ -412,6 +412,30 @@ fn a_reset_that_a_client_has_asked_for_ends_with_the_client() {
     });
 }
 
+/// The steps of sessions of `server` that are under way, by session.
+async fn steps_under_way(server: &Server) -> Vec<u64> {
+    let inquiry = Inquiry::new();
+    server.list_sessions(&inquiry);
+    settle().await;
+    inquiry.take().iter().map(|session| session.running).collect()
+}
+
+#[test]
+fn a_step_that_waits_for_a_task_to_make_ready_is_under_way() {
+    on_actix(async {
+        let cluster = ClusterSpec::simulated([("ps", 1), ("worker", 1)]).unwrap();
+        let server = started(cluster, TaskName::new("worker", 0));
+        let g = Graph::new();
+        let x = g.with_device("/job:ps", |g| Ok::<_, GraphError>(g.constant(1f32))).unwrap();
+        let session = session(&server, &g).await;
+        assert_eq!(steps_under_way(&server).await, [0]);
+        let step = step(&server, session, &x);
+        let ended = tokio::time::timeout(Duration::from_millis(20), step).await;
+        assert!(ended.is_err(), "the parameter server never starts");
+        assert_eq!(steps_under_way(&server).await, [1]);
+    });
+}
+
 #[test]
 fn a_session_whose_program_has_gone_meanwhile_is_closed() {
     on_actix(async {
