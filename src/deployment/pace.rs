@@ -11,6 +11,9 @@ use crate::units::Time;
 
 /// The interval of the looks at the global step.
 const LOOK: Duration = Duration::from_secs(2);
+/// The time without a look after which the task has stood still, as under SIGSTOP: the others may
+/// have gone on, and the global step that it knows is an old one.
+const STANDSTILL: Duration = Duration::from_secs(5);
 /// The time that a pace is of, if the training has gone on for so long.
 const SPAN: Duration = Duration::from_secs(30);
 /// The least time that a pace is of: that of one step would say little.
@@ -21,9 +24,13 @@ const LEAST: Duration = Duration::from_millis(500);
 pub(super) struct Pace(RefCell<VecDeque<(Time, u64)>>);
 
 impl Pace {
-    /// The global step is `step` at `now`. After a return to an earlier one it counts anew.
+    /// The global step is `step` at `now`. After a return to an earlier one it counts anew, and
+    /// after a standstill from the next look on: this one may have an old step.
     fn look(&self, now: Time, step: u64) {
         let mut seen = self.0.borrow_mut();
+        if seen.back().is_some_and(|(last, _)| now.since(*last) > STANDSTILL) {
+            return seen.clear();
+        }
         if seen.back().is_some_and(|(_, last)| *last > step) {
             seen.clear();
         }
@@ -34,9 +41,13 @@ impl Pace {
     }
 
     /// The global steps a second until `now`, at which the global step is `step`; none if that is
-    /// not known yet.
+    /// not known yet, or the task has just stood still.
     pub(super) fn steps_per_second(&self, now: Time, step: u64) -> Option<f64> {
-        let (then, before) = self.0.borrow().front().copied()?;
+        let seen = self.0.borrow();
+        let ((then, before), (last, _)) = (*seen.front()?, *seen.back()?);
+        if now.since(last) > STANDSTILL {
+            return None;
+        }
         let (steps, span) = (step.checked_sub(before)?, now.since(then));
         (span >= LEAST).then(|| steps as f64 / span.as_secs_f64())
     }
@@ -82,5 +93,17 @@ mod tests {
         pace.look(at(62), 40);
         assert_eq!(pace.steps_per_second(at(62), 40), None, "it is no time ago");
         assert_eq!(pace.steps_per_second(at(66), 48), Some(2.0));
+    }
+
+    #[test]
+    fn a_pace_after_a_standstill_counts_none_of_the_steps_that_others_took_meanwhile() {
+        let pace = Pace::default();
+        (0..=20).step_by(2).for_each(|second| pace.look(at(second), second));
+        // It stands still until the 50th second, while the others take a step a second.
+        assert_eq!(pace.steps_per_second(at(50), 20), None);
+        pace.look(at(50), 20);
+        assert_eq!(pace.steps_per_second(at(51), 51), None);
+        pace.look(at(52), 52);
+        assert_eq!(pace.steps_per_second(at(56), 56), Some(1.0));
     }
 }
