@@ -76,6 +76,20 @@ impl ExitCode {
         code >= Self::FIRST_FOR_A_RESTART
     }
 
+    /// Whether a launched task may end with it. The others are of commands, and of a task only if
+    /// its program ends by an exit code of its own.
+    pub(crate) fn is_of_tasks(self) -> bool {
+        !matches!(
+            self,
+            Self::TargetNotReached
+                | Self::NothingToRun
+                | Self::RepeatDiffered
+                | Self::TrainingLost
+                | Self::ReplayDeparted
+                | Self::NotAsExpected
+        )
+    }
+
     /// The exit code of this number, if there is one.
     pub(crate) fn of(number: i32) -> Option<Self> {
         Self::ALL.iter().map(|(code, _)| *code).find(|code| *code as i32 == number)

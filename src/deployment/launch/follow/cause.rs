@@ -57,26 +57,52 @@ impl Followed<'_> {
     }
 }
 
-/// Why a process with this `log` ended with `exit`: its last words, if it had the time for any.
+/// Why a process with this `log` ended with `exit`: its last error, if it had the time for any, or
+/// else the exit with the end of its log.
 pub(super) fn why(exit: &Exit, log: &Path) -> String {
     let said = match exit {
-        Exit::Code(_) => last_words(log),
+        Exit::Code(_) => words(log),
         _ => None,
     };
-    said.unwrap_or_else(|| exit.to_string())
+    match said {
+        Some(Words::Error(error)) => error,
+        Some(Words::LastLine(line)) => format!("{exit}; its log ends with: {line}"),
+        None => exit.to_string(),
+    }
 }
 
-/// The last error in a log, with the lines of it that follow, or else the log's last line.
+/// The last error in a log, with the lines of it that follow, or else the log's last line that may
+/// say why.
 pub(crate) fn last_words(log: &Path) -> Option<String> {
+    match words(log)? {
+        Words::Error(words) | Words::LastLine(words) => Some(words),
+    }
+}
+
+/// What the log of a process that has ended says of its end.
+enum Words {
+    /// The last error, without `error: `.
+    Error(String),
+    /// The last line, where there is no error.
+    LastLine(String),
+}
+
+/// How lines begin that say nothing of the end, and may be the last: those that trainyard itself
+/// logs below the level of errors, and a hint.
+const UNRELATED: [&str; 5] =
+    [" WARN ", " INFO ", "DEBUG ", "TRACE ", "note: run with `RUST_BACKTRACE"];
+
+fn words(log: &Path) -> Option<Words> {
     let text =
         fs::read(log).inspect_err(|error| tracing::warn!(%error, "a log can't be read")).ok()?;
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let Some(at) = lines.iter().rposition(|line| line.starts_with("error: ")) else {
-        return lines.last().map(|line| (*line).to_owned());
+        let is_related = |line: &&&str| !UNRELATED.iter().any(|start| line.starts_with(start));
+        return lines.iter().rfind(is_related).map(|line| Words::LastLine((*line).to_owned()));
     };
     let error = lines[at..].iter().take(MOST_LINES).copied().collect::<Vec<_>>().join("\n");
-    error.strip_prefix("error: ").map(str::to_owned)
+    error.strip_prefix("error: ").map(|error| Words::Error(error.to_owned()))
 }
 
 #[cfg(test)]
@@ -98,5 +124,22 @@ mod tests {
         assert!(said.starts_with("task.toml:3: stop.steps") && said.contains("task.toml:9:"));
         assert_eq!(words("step 3\nstep 4\n").as_deref(), Some("step 4"));
         assert_eq!(words(""), None);
+    }
+
+    #[test]
+    fn an_end_without_an_error_is_told_with_its_exit_code_and_no_warning_stands_for_its_cause() {
+        let folder = Folder::private("trainyard-no-error").unwrap();
+        let log = folder.path().join("worker-0.log");
+        let told = |text: &str| {
+            fs::write(&log, text).unwrap();
+            why(&Exit::Code(3), &log)
+        };
+        let warning = " WARN trainyard::transport::quic::socket: UDP buffers are small\n";
+        assert_eq!(told(warning), "it ended with exit code 3");
+        let said = told(&format!("no more rows\n{warning}"));
+        assert_eq!(said, "it ended with exit code 3; its log ends with: no more rows");
+        assert_eq!(told(&format!("error: no rows\n{warning}\n")).lines().next(), Some("no rows"));
+        assert_eq!(Exit::Code(3).meaning(), ExitCode::Internal, "no target was missed");
+        assert_eq!(Exit::Code(9).meaning(), ExitCode::Unwritable);
     }
 }

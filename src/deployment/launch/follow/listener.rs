@@ -99,7 +99,8 @@ impl Exit {
             Self::Idle => ExitCode::Usage,
             Self::Code(code) => match ExitCode::of(*code) {
                 Some(ExitCode::Interrupted | ExitCode::Terminated) => ExitCode::PeersLost,
-                known => known.unwrap_or(ExitCode::Internal),
+                Some(known) if known.is_of_tasks() => known,
+                _ => ExitCode::Internal,
             },
             Self::Unknown(_) => ExitCode::Internal,
         }
