@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::super::{ASKER, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size};
+use super::super::{
+    ASKER, CLIENT, Loss, Messages, Obstacle, Payload, PeerId, Refused, envelope_size,
+};
 use super::hello::Hello;
 use super::node::Node;
 use super::peer_connection::{PeerConnection, Side};
@@ -72,9 +74,14 @@ impl<M: Payload> Peer<M> {
         Self { id, name, address, state: RefCell::new(state) }
     }
 
-    /// Queues `messages`. Returns false if there is no room.
+    /// Queues `messages`. Returns false if there is no room. Those for a client or an asker that has
+    /// stopped are dropped: if it comes back, then as another, with other sessions and questions.
     pub(super) fn push(&self, messages: Messages<M>, room: usize) -> bool {
         let state = &mut *self.state.borrow_mut();
+        if state.has_stopped && self.address.is_none() && [CLIENT, ASKER].contains(&self.name.job())
+        {
+            return true;
+        }
         let size = envelope_size(&messages).0 as usize;
         let has_room = state.waiting.saturating_add(size) <= room;
         if has_room {

@@ -101,3 +101,35 @@ fn a_peer_that_stops_while_both_dial_is_not_cut_off_and_has_stopped_after_all_th
         }
     });
 }
+
+#[test]
+fn a_client_that_has_said_goodbye_is_owed_nothing() {
+    on_actix(async {
+        let (task, inbox) = (TaskName::new("worker", 0), Rc::<Kept>::default());
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        let authority = Authority::new("run").unwrap();
+        let end = async |task: TaskName, address: &str, socket: Option<UdpSocket>| {
+            let own = [(task.job(), [(task.index(), address.to_owned())])];
+            let identity = authority.issue(&task, &[]).unwrap();
+            let cluster = ClusterSpec::sparse(own).unwrap();
+            let config = QuicConfig::new(cluster, task, RunId::new("run"), identity);
+            let listen = Some("127.0.0.1:0".parse().unwrap());
+            Quic::<Note>::bind(QuicConfig { socket, listen, ..config }).await.unwrap()
+        };
+        let server = end(task.clone(), &address, Some(socket)).await;
+        server.listen(Rc::clone(&inbox) as Rc<dyn Inbox<Note>>);
+        let client = end(TaskName::new("client", 0), "client.invalid:1", None).await;
+        let of_server = client.know(&task, &address).unwrap();
+        let note = || vec![Note(Tensor::scalar(1f32))];
+        client.send(of_server, note());
+        assert!(client.shut_down(SILENCE).await, "all that it sent was taken");
+        while inbox.losses.borrow().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let of_client = PeerId(1);
+        server.send(of_client, note());
+        assert_eq!(server.waiting_for().len(), 0);
+        assert!(!server.has_unwritten(of_client));
+    });
+}
