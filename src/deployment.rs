@@ -46,7 +46,7 @@ pub(crate) use launch::{
 };
 pub(crate) use machine::cores;
 pub use machine::{Finding, examine_machine};
-pub use network::{Message, TaskStatus};
+pub use network::{Message, PeerRefused, TaskStatus};
 pub(crate) use role::read_cluster;
 pub(crate) use role::with_task;
 pub use role::{RoleFlags, find_role, require_role};

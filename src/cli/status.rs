@@ -12,7 +12,7 @@ use super::args::StatusArgs;
 use super::cluster::write_replicas;
 use super::failure::Failure;
 use super::stdout::{raw_stdout, stdout};
-use crate::deployment::{ExitCode, Question, TaskStatus, ask};
+use crate::deployment::{ExitCode, PeerRefused, Question, TaskStatus, ask};
 use crate::runtime::SessionStatus;
 
 /// Runs the command.
@@ -67,13 +67,18 @@ fn write_text(status: &TaskStatus, mut out: impl Write) -> io::Result<()> {
     for (task, why) in &status.unreached {
         writeln!(out, "can't reach {task}: {why}")?;
     }
-    for (who, why) in &status.refused {
-        writeln!(out, "no connection with {who}: {why}")?;
+    for PeerRefused { who, why, seconds_ago } in &status.refused {
+        writeln!(out, "no connection with {who}: {why}{}", ago(*seconds_ago))?;
     }
     for (who, what) in status.waits() {
         writeln!(out, "{who} waits for {what}")?;
     }
     Ok(())
+}
+
+/// How long ago a refusal last happened, if that is known.
+fn ago(seconds: Option<f64>) -> String {
+    seconds.map_or_else(String::new, |seconds| format!(" ({seconds:.0} s ago)"))
 }
 
 fn without_chief(chief: &str) -> String {

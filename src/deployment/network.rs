@@ -76,8 +76,19 @@ pub struct TaskStatus {
     pub waiting: Vec<(String, String)>,
     /// The tasks that it has messages for but can't reach, each with the reason.
     pub unreached: Vec<(String, String)>,
-    /// The peers that it refused or that refused it, each with the reason.
-    pub refused: Vec<(String, String)>,
+    /// The peers that it refused or that refused it, if they have not connected since.
+    pub refused: Vec<PeerRefused>,
+}
+
+/// A peer that was refused, or has refused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeerRefused {
+    /// The peer's name, or its address.
+    pub who: String,
+    /// The reason.
+    pub why: String,
+    /// The time since it last happened \[s\]; none for a message that is refused.
+    pub seconds_ago: Option<f64>,
 }
 
 impl TaskStatus {
@@ -220,7 +231,17 @@ impl Network {
         let lost = progress.lost.iter().filter_map(|worker| self.roster.worker(*worker));
         let is_missing = server.training().waits_for_checkpoints();
         let chief = self.roster.chief().filter(|_| is_missing);
-        let refused = server.refusals().into_iter().map(|(who, why)| (who.to_string(), why));
+        let of_messages = server.refusals().into_iter();
+        let of_messages = of_messages.map(|(who, why)| PeerRefused {
+            who: who.to_string(),
+            why,
+            seconds_ago: None,
+        });
+        let refused = self
+            .quic
+            .standing_refusals()
+            .into_iter()
+            .map(|(who, why, ago)| PeerRefused { who, why, seconds_ago: Some(ago.as_secs_f64()) });
         TaskStatus {
             task: server.task().to_string(),
             devices: server.devices().map(|device| device.to_string()).collect(),
@@ -243,7 +264,7 @@ impl Network {
                 .into_iter()
                 .map(|(task, obstacle)| (task.to_string(), obstacle.why))
                 .collect(),
-            refused: self.quic.refusals().into_iter().chain(refused).collect(),
+            refused: refused.chain(of_messages).collect(),
         }
     }
 }

@@ -136,6 +136,13 @@ impl<M: Payload> Quic<M> {
         self.node.refusals.borrow().all()
     }
 
+    /// Those refusals after which the two have not connected, each with the time since it last
+    /// happened.
+    pub(crate) fn standing_refusals(&self) -> Vec<(String, String, Duration)> {
+        let (standing, now) = (self.node.refusals.borrow().standing(), self.node.clock.now());
+        standing.into_iter().map(|(who, why, at)| (who, why, now.since(at))).collect()
+    }
+
     /// Why the first task of the cluster was refused that is of another run than this task, or has
     /// other settings, if one was.
     pub fn other_run(&self) -> Option<String> {

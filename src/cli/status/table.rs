@@ -6,13 +6,14 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{state, without_chief, write_json};
+use super::{ago, state, without_chief, write_json};
 use crate::cli::args::StatusArgs;
 use crate::cli::failure::Failure;
 use crate::cli::stdout::{fitted, raw_stdout, stdout};
 use crate::cluster::TaskName;
 use crate::deployment::{
-    Answers, Certificates, ExitCode, TaskStatus, ask_cluster, of_unanswered, read_cluster,
+    Answers, Certificates, ExitCode, PeerRefused, TaskStatus, ask_cluster, of_unanswered,
+    read_cluster,
 };
 use crate::report::{Layout, TextTable};
 
@@ -86,15 +87,23 @@ fn row(answer: &Answer<'_>) -> Vec<String> {
 /// refused: each once, however many of the tasks tell it.
 fn remarks(statuses: &[&TaskStatus]) -> Vec<String> {
     let mut chiefs: BTreeSet<&String> = BTreeSet::new();
-    let (mut waits, mut refused) = (BTreeSet::new(), BTreeSet::new());
+    let mut waits = BTreeSet::new();
+    // By the two and the reason: the last time.
+    let mut refused: BTreeMap<_, Option<f64>> = BTreeMap::new();
     let mut unreached: BTreeMap<_, Vec<&str>> = BTreeMap::new();
     for status in statuses {
         let task = &status.task;
         chiefs.extend(&status.missing_chief);
         waits.extend(status.waits());
-        refused.extend(status.refused.iter().map(|(who, why)| (task.min(who), task.max(who), why)));
+        for PeerRefused { who, why, seconds_ago } in &status.refused {
+            let last = refused.entry((task.min(who), task.max(who), why)).or_default();
+            *last = last.iter().chain(seconds_ago).copied().reduce(f64::min);
+        }
         // Who was refused can't be reached either, for the same reason.
-        for pair in status.unreached.iter().filter(|pair| !status.refused.contains(pair)) {
+        let is_refused = |(whom, reason): &(String, String)| {
+            status.refused.iter().any(|refused| refused.who == *whom && refused.why == *reason)
+        };
+        for pair in status.unreached.iter().filter(|pair| !is_refused(pair)) {
             unreached.entry(pair).or_default().push(task);
         }
     }
@@ -103,9 +112,9 @@ fn remarks(statuses: &[&TaskStatus]) -> Vec<String> {
     let unreached = unreached
         .iter()
         .map(|((whom, why), tasks)| format!("{} can't reach {whom}: {why}", tasks.join(", ")));
-    let refused = refused
-        .iter()
-        .map(|(one, other, why)| format!("no connection between {one} and {other}: {why}"));
+    let refused = refused.iter().map(|((one, other, why), last)| {
+        format!("no connection between {one} and {other}: {why}{}", ago(*last))
+    });
     chiefs.chain(waits).chain(unreached).chain(refused).collect()
 }
 
@@ -116,6 +125,11 @@ mod tests {
 
     fn pair(a: &str, b: &str) -> (String, String) {
         (a.to_owned(), b.to_owned())
+    }
+
+    fn refused(who: &str, why: &str, seconds_ago: f64) -> PeerRefused {
+        let (who, why) = pair(who, why);
+        PeerRefused { who, why, seconds_ago: Some(seconds_ago) }
     }
 
     fn status(task: &str, more: TaskStatus) -> (TaskName, Result<TaskStatus, Obstacle>) {
@@ -134,13 +148,13 @@ mod tests {
             bytes_sent: 28_302_732,
             waiting: vec![pair("master of worker:0", "ps:1")],
             unreached: vec![pair("ps:1", "no answer"), pair("worker:1", "other settings")],
-            refused: vec![pair("worker:1", "other settings")],
+            refused: vec![refused("worker:1", "other settings", 61.2)],
             ..TaskStatus::default()
         };
         let other = TaskStatus {
             is_training_over: true,
             unreached: vec![pair("ps:1", "no answer")],
-            refused: vec![pair("worker:0", "other settings")],
+            refused: vec![refused("worker:0", "other settings", 3.1)],
             missing_chief: Some("chief:0".to_owned()),
             ..TaskStatus::default()
         };
@@ -174,7 +188,7 @@ worker:1            -        -                   -      0.0  -             its t
 no checkpoint is written until the chief, chief:0, is back
 master of worker:0 waits for ps:1
 worker:0, worker:1 can't reach ps:1: no answer
-no connection between worker:0 and worker:1: other settings
+no connection between worker:0 and worker:1: other settings (3 s ago)
 ";
         assert_eq!(render(&answers(), Layout::Plain), expected);
     }

@@ -113,6 +113,7 @@ async fn introductions<M: Payload>(
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Ok(());
     }
+    node.refusals.borrow_mut().has_connected(&peer.name);
     sending::start(node, &peer, &link, control);
     receiving::start(node, &peer, &link, from_peer);
     Ok(())

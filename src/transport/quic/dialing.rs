@@ -96,6 +96,7 @@ async fn connect<M: Payload>(
         link.connection.close(Close::Lost.code(), b"the connection was lost meanwhile");
         return Err(Refusal::Silent);
     }
+    node.refusals.borrow_mut().has_connected(&peer.name);
     sending::start(node, peer, &link, control);
     receiving::start(node, peer, &link, from_peer);
     Ok(())

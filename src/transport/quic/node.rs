@@ -22,13 +22,13 @@ use super::hello::Hello;
 use super::lanes::threads::{LaneThreads, Servers};
 use super::peer::Peer;
 use super::refusal::Refusal;
-use super::refusals::Refusals;
+use super::refusals::{NewRefusal, Refusals};
 use super::roster::Roster;
 use super::security::roles;
 use super::settings::transport;
 use super::socket::SocketBuffers;
 use super::{QuicError, QuicLimits, RunId};
-use crate::clock::WallClock;
+use crate::clock::{Clock, WallClock};
 use crate::cluster::{ClusterSpec, TaskName};
 
 /// The number of addresses of which an untrusted handshake is remembered.
@@ -247,7 +247,7 @@ impl<M: Payload> Node<M> {
     /// Logs, once, the `refusal` by or of `who`, with its reason `why`. Who asks for a status is
     /// answered with it.
     pub(super) fn note_refusal(&self, who: String, refusal: &Refusal, why: String) {
-        if self.refusals.borrow_mut().add(&who, refusal.kind(), &why) {
+        if self.is_new(&who, refusal, &why) {
             match self.task.job() {
                 ASKER => tracing::info!(task = %self.task, who, why, "no connection"),
                 _ => tracing::warn!(task = %self.task, who, why, "no connection"),
@@ -258,9 +258,15 @@ impl<M: Payload> Node<M> {
     /// Notes that `who` has made a mistake, of which it is told: the log of this task needs no
     /// warning.
     pub(super) fn note_mistake(&self, who: String, refusal: &Refusal, why: String) {
-        if self.refusals.borrow_mut().add(&who, refusal.kind(), &why) {
+        if self.is_new(&who, refusal, &why) {
             tracing::info!(task = %self.task, who, why, "no connection");
         }
+    }
+
+    /// Remembers the `refusal` by or of `who`; whether it is a new one.
+    fn is_new(&self, who: &str, refusal: &Refusal, why: &str) -> bool {
+        let (sender, kind, at) = (refusal.sender(), refusal.kind(), self.clock.now());
+        self.refusals.borrow_mut().add(&NewRefusal { who, sender, kind, why, at })
     }
 
     pub(super) fn note_unflushed(&self) {

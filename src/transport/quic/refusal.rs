@@ -175,6 +175,18 @@ impl Refusal {
         }
     }
 
+    /// The task that has proved its name, and was refused all the same.
+    pub(super) fn sender(&self) -> Option<&TaskName> {
+        match self {
+            Self::Run(sender, ..)
+            | Self::Setting(sender, ..)
+            | Self::Cluster(sender, ..)
+            | Self::NotListed { sender, .. }
+            | Self::Outlived(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
     /// Its kind, if the other end need not have proved who it is.
     pub(super) fn kind(&self) -> Option<Kind> {
         let Self::Connection(error) = self else {
