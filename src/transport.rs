@@ -109,6 +109,15 @@ pub enum Loss {
     Unheard,
 }
 
+/// What is said where another process has connected with the certificate of `client`.
+pub(crate) fn taken_by_another(client: &TaskName) -> String {
+    format!(
+        "another process has connected as {client} since; a certificate is for one process at a \
+         time: take another, such as that of `{CLIENT}:{}`",
+        client.index().wrapping_add(1)
+    )
+}
+
 /// The reason why messages to a peer have not been sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {

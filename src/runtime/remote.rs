@@ -21,7 +21,7 @@ use actix::{Actor, ActorContext, Context};
 
 use crate::clock::Clock;
 use crate::graph::GraphDef;
-use crate::transport::{Loss, PeerId, Transport};
+use crate::transport::{CLIENT, Loss, PeerId, Transport, taken_by_another};
 use crate::units::Time;
 
 use crate::runtime::error::{Code, Error, Result, no_session};
@@ -221,7 +221,12 @@ impl RemoteMaster {
     fn lost(&mut self, loss: Loss, context: &mut Context<Self>) {
         let name = self.transport.peers().name(self.peer);
         if matches!(loss, Loss::Stopped | Loss::Outlived) {
-            let error = Error::new(loss.into(), format!("{name} was lost, {loss}"));
+            let local = self.transport.peers().name(self.transport.peers().local());
+            let why = match loss {
+                Loss::Outlived if local.job() == CLIENT => taken_by_another(&local),
+                _ => loss.to_string(),
+            };
+            let error = Error::new(loss.into(), format!("{name} was lost, {why}"));
             return self.give_up(&error);
         }
         let message = format!("the connection to {name} was lost {MOST_LOSSES} times in a row");

@@ -25,6 +25,8 @@ struct Kept {
     sent: RefCell<Vec<(u64, SessionAction)>>,
     /// Why nothing gets through.
     obstacle: Option<Obstacle>,
+    /// Whether this end is a client, and no task of the cluster.
+    is_client: bool,
 }
 
 impl Transport<PeerMessage> for Kept {
@@ -57,7 +59,12 @@ impl Peers for Kept {
     }
 
     fn name(&self, peer: PeerId) -> TaskName {
-        TaskName::new(if peer == SERVER { "ps" } else { "worker" }, 0)
+        let job = match peer {
+            SERVER => "ps",
+            _ if self.is_client => CLIENT,
+            _ => "worker",
+        };
+        TaskName::new(job, 0)
     }
 
     fn obstacle(&self, _: PeerId) -> Option<Obstacle> {
@@ -137,6 +144,21 @@ fn what_was_under_way_is_asked_for_again_where_a_reset_only_looks_like_a_restart
         let last = ends.network.sent.borrow().last().cloned();
         assert!(matches!(last, Some((_, SessionAction::Return))), "{last:?}");
         assert!(ends.closed().is_empty());
+    });
+}
+
+#[test]
+fn a_client_whose_name_another_process_has_taken_is_told_to_take_another_and_a_task_is_not() {
+    on_actix(async {
+        for is_client in [true, false] {
+            let ends = Ends::over(Kept { is_client, ..Kept::default() });
+            let created = ends.ask(None).await;
+            ends.masters.lost(SERVER, Loss::Outlived);
+            let error = answered(created).await.unwrap_err();
+            assert_eq!(error.code, Code::InvalidArgument);
+            assert_eq!(error.message.contains("such as that of `client:1`"), is_client, "{error}");
+            assert_eq!(error.message.contains("clock is behind"), !is_client, "{error}");
+        }
     });
 }
 

@@ -51,11 +51,11 @@ async fn dial<M: Payload>(node: Rc<Node<M>>, peer: Rc<Peer<M>>) {
                     peer.note_obstacle("it ends, begins only now, or is busy".to_owned(), None);
                 }
                 refusal => {
+                    let why = refusal.of_dialing(&node.task);
                     if !peer.has_stopped() {
-                        let why = refusal.to_string();
-                        node.note_refusal(peer.name.to_string(), &refusal, why);
+                        node.note_refusal(peer.name.to_string(), &refusal, why.clone());
                     }
-                    peer.note_obstacle(refusal.to_string(), refusal.refused());
+                    peer.note_obstacle(why, refusal.refused());
                 }
             }
             tokio::time::sleep(wait).await;

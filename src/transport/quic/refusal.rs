@@ -1,6 +1,7 @@
 //! Reasons to refuse or to close a connection, as each end tells the other and its user.
 
 mod explanation;
+mod outsiders;
 
 use std::net::IpAddr;
 
@@ -13,6 +14,7 @@ use super::mistaken;
 use crate::cluster::{ClusterSpec, Role, TaskName};
 
 use explanation::{Alert, alert, explained, shown};
+use outsiders::{outlived, same_run};
 
 /// The reason for closing a connection, as the other end is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +67,7 @@ pub(super) enum Kind {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     // Either end may print these four, so they name both.
-    #[error(
-        "{0} takes part in the training `{1}`, and {2} in `{3}`: give both the same scenario's \
-         name, or the same --run-name"
-    )]
+    #[error("{0} takes part in the training `{1}`, and {2} in `{3}`: {advice}", advice = same_run(.0, .2))]
     Run(TaskName, String, TaskName, RunId),
     #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
@@ -89,10 +88,7 @@ pub(super) enum Refusal {
          the addresses in the cluster"
     )]
     OtherTask { address: String, found: TaskName, wanted: TaskName },
-    #[error(
-        "a later incarnation of {0} has connected; if this is the later one, its machine's clock \
-         is behind: set it, and start the task again"
-    )]
+    #[error("{}", outlived(.0))]
     Outlived(TaskName),
     #[error(
         "somebody else looks with the same certificate; look again, or with that of another client"
