@@ -38,6 +38,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::deployment::ExitCode;
 use crate::experiment::Trainer;
+use crate::process::survive_long_files;
 
 use args::Command;
 use failure::Failure;
@@ -67,6 +68,9 @@ pub(crate) fn run(trainer: impl Trainer) -> ExitCode {
     };
     if let Err(failure) = logging::start(args.verbose, least) {
         return failure.report();
+    }
+    if let Err(error) = survive_long_files() {
+        tracing::debug!(%error, "a file that grows too long will end this process");
     }
     if let Some(asked) = args.command.scenario().filter(|asked| asked.print_config) {
         return output::print_scenario(asked).unwrap_or_else(|failure| failure.report());

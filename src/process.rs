@@ -1,12 +1,15 @@
-//! Processes of this machine: which one has written a file, whether it still runs, and how many
-//! files this one may open.
+//! Processes of this machine: which one has written a file, whether it still runs, how many files
+//! this one may open, and how long they may be.
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Signal, getrlimit};
 use serde::{Deserialize, Serialize};
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The place of a process's state and of the clock tick in which it began, among what Linux says of
 /// it after its name (`proc_pid_stat(5)`, from its field 3 on).
@@ -31,6 +34,32 @@ const NO_BOOT: char = '.';
 pub(crate) fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
+
+/// Has a write that would make a file longer than the process may (`ulimit -f`) fail from now on, as
+/// on a full disk. By default its signal, SIGXFSZ, ends the process.
+///
+/// # Errors
+/// If the system refuses.
+pub(crate) fn survive_long_files() -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    // That somebody has listened is what counts: the default does not come back.
+    signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
+}
+
+/// Whether the system has refused to open a file or a socket since this process, or all together,
+/// have too many open (`EMFILE`, `ENFILE`).
+pub(crate) fn lacks_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(24 | 23))
+}
+
+/// What to do about `error` if it [`lacks_files`], else nothing.
+pub(crate) fn more_files(error: &io::Error) -> &'static str {
+    if lacks_files(error) { "; raise the limit of open files, `ulimit -n`" } else { "" }
+}
+
+/// The same where it does not follow an error on its line.
+pub(crate) const MORE_FILES: &str = "raise the limit of open files, `ulimit -n`";
 
 impl Process {
     /// This process.

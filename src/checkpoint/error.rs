@@ -3,6 +3,7 @@
 use std::io;
 
 use super::SavingTask;
+use crate::process;
 
 /// The system's number of the error of symbolic links that lead in a circle (`ELOOP`): its kind is
 /// not stable.
@@ -207,11 +208,19 @@ impl CheckpointError {
         matches!(self, Self::Store { what, .. } if *what != "read")
     }
 
-    /// Whether the store has no room, or takes nothing: what is in it can be read.
+    /// Whether the store has no room, or takes nothing: what is in it can be read. A file may have
+    /// reached the limit of its size (`ulimit -f`), too.
     pub(crate) fn is_for_lack_of_room(&self) -> bool {
-        use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-        matches!(self, Self::Store { what: "write", source, .. }
-            if matches!(source.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem))
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        matches!(self, Self::Store { what: "write", source, .. } if matches!(
+            source.kind(),
+            FileTooLarge | StorageFull | QuotaExceeded | ReadOnlyFilesystem
+        ))
+    }
+
+    /// Whether this process may open too few files.
+    pub(crate) fn lacks_files(&self) -> bool {
+        matches!(self, Self::Store { source, .. } if process::lacks_files(source))
     }
 
     /// Whether the store can only be read.

@@ -8,6 +8,7 @@ use clap::builder::styling::AnsiColor;
 use crate::checkpoint::CheckpointError;
 use crate::deployment::{DeploymentError, ExitCode, of_certificate};
 use crate::experiment::ExperimentError;
+use crate::process::{MORE_FILES, lacks_files, more_files};
 use crate::runtime::Error;
 use crate::say::labelled;
 use crate::tape::TapeError;
@@ -48,7 +49,7 @@ pub(super) enum Failure {
     #[error("{0}")]
     Deployment(#[from] DeploymentError),
     /// The operating system refuses.
-    #[error("can't {what}: {error}")]
+    #[error("can't {what}: {error}{}", more_files(.error))]
     System {
         /// The action that was refused.
         what: String,
@@ -173,6 +174,9 @@ impl Failure {
             Self::RepeatDiffered { .. } => ExitCode::RepeatDiffered,
             Self::Certificate(error) => of_certificate(error),
             Self::Checkpoint(error) => of_checkpoint(error),
+            Self::System { error, .. } | Self::Write { error, .. } if lacks_files(error) => {
+                ExitCode::Usage
+            }
             Self::Write { .. } => ExitCode::Unwritable,
             Self::System { .. } => ExitCode::Internal,
             Self::Deployment(error) | Self::Experiment(ExperimentError::Deployment(error)) => {
@@ -206,6 +210,7 @@ fn listening_elsewhere(flag: &str, address: &SocketAddr, error: &io::Error) -> S
         io::ErrorKind::PermissionDenied if port < 1024 => {
             format!("ports below 1024 are the system's: name another: {}", other(port + 8000))
         }
+        _ if lacks_files(error) => MORE_FILES.to_owned(),
         _ => format!("name another: {}", other(port.checked_add(1).unwrap_or(6007))),
     }
 }
@@ -219,7 +224,8 @@ fn next(error: &io::Error) -> &'static str {
             "; name a place where you may write"
         }
         io::ErrorKind::StorageFull => "; make room, or name another place",
-        _ => "",
+        io::ErrorKind::FileTooLarge => "; raise the limit of a file's size, `ulimit -f`",
+        _ => more_files(error),
     }
 }
 
@@ -233,7 +239,7 @@ fn of_tape(error: &TapeError) -> ExitCode {
 
 fn of_checkpoint(error: &CheckpointError) -> ExitCode {
     match error {
-        error if error.is_mistaken() => ExitCode::Usage,
+        error if error.is_mistaken() || error.lacks_files() => ExitCode::Usage,
         CheckpointError::Store { source, .. } if source.kind() == io::ErrorKind::NotADirectory => {
             ExitCode::Usage
         }

@@ -4,6 +4,7 @@ use std::io;
 
 use super::ExitCode;
 use crate::cluster::TaskName;
+use crate::process::{lacks_files, more_files};
 use crate::runtime::Error;
 use crate::transport::{CertificateError, QuicError, Refused};
 
@@ -26,7 +27,7 @@ pub enum DeploymentError {
     #[error("{0}")]
     Network(#[from] QuicError),
     /// The operating system refuses.
-    #[error("can't {what}: {error}")]
+    #[error("can't {what}: {error}{}", more_files(.error))]
     System {
         /// The action that was refused.
         what: String,
@@ -34,7 +35,7 @@ pub enum DeploymentError {
         error: io::Error,
     },
     /// A file can't be written.
-    #[error("cannot write {what}: {error}")]
+    #[error("cannot write {what}: {error}{}", more_files(.error))]
     Write {
         /// The file.
         what: String,
@@ -96,6 +97,9 @@ impl DeploymentError {
             Self::Network(QuicError::Identity { .. }) => ExitCode::CertificateRefused,
             Self::Cluster { .. } | Self::Network(_) => ExitCode::Usage,
             Self::Certificate(error) => of_certificate(error),
+            Self::System { error, .. } | Self::Write { error, .. } if lacks_files(error) => {
+                ExitCode::Usage
+            }
             Self::System { .. } => ExitCode::Internal,
             Self::Write { .. } => ExitCode::Unwritable,
             Self::Task { code, .. } | Self::Stopped { code, .. } => *code,
@@ -116,6 +120,11 @@ pub(crate) fn of_unanswered(refused: Option<Refused>) -> ExitCode {
 /// The exit code of a command whose certificate can't be made or used.
 pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
     match error {
+        CertificateError::Read { source, .. } | CertificateError::Write { source, .. }
+            if lacks_files(source) =>
+        {
+            ExitCode::Usage
+        }
         CertificateError::Read { .. }
         | CertificateError::Malformed { .. }
         | CertificateError::NotValid { .. }
@@ -124,5 +133,25 @@ pub(crate) fn of_certificate(error: &CertificateError) -> ExitCode {
         CertificateError::Write { .. } => ExitCode::Unwritable,
         CertificateError::Crypto(_) => ExitCode::Internal,
         _ => ExitCode::Usage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_open_files_are_an_error_of_usage_that_names_the_limit() {
+        for number in [23, 24] {
+            let error = || io::Error::from_raw_os_error(number);
+            let listening = DeploymentError::system("listen for signals")(error());
+            let writing = DeploymentError::writing("the log")(error());
+            for error in [listening, writing] {
+                assert_eq!(error.exit_code(), ExitCode::Usage, "{error}");
+                assert!(error.to_string().ends_with("`ulimit -n`"), "{error}");
+            }
+        }
+        let other = DeploymentError::system("listen for signals")(io::ErrorKind::Other.into());
+        assert_eq!(other.exit_code(), ExitCode::Internal);
     }
 }

@@ -29,8 +29,8 @@ pub enum Code {
     /// Another part of the step failed, or state that it needs is gone, for example because the
     /// session was closed or reset. Try again, with a new session if the old one is gone.
     Aborted,
-    /// An operation asks for more memory than there is. Make its shapes smaller, or raise
-    /// the limit.
+    /// An operation asks for more memory than there is, or a task for more open files. Make its
+    /// shapes smaller, or raise the limit.
     ResourceExhausted,
     /// The input is at its end, or the training is over. An orderly end of a
     /// worker; of the chief, too, if its program ends by

@@ -3,13 +3,14 @@
 use std::io;
 
 use crate::cluster::TaskName;
+use crate::process::{lacks_files, more_files};
 
 /// The error of tapes that can't be written, read or played.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TapeError {
     /// The system refuses.
-    #[error("can't {what}: {source}")]
+    #[error("can't {what}: {source}{}", more_files(.source))]
     System {
         /// The action that was refused.
         what: String,
@@ -79,7 +80,8 @@ impl TapeError {
 
     /// Whether a tape could not be written.
     pub(crate) fn is_of_writing(&self) -> bool {
-        matches!(self, Self::System { what, .. } if what.starts_with("write"))
+        matches!(self, Self::System { what, source } if what.starts_with("write")
+            && !lacks_files(source))
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::checkpoint::{CheckpointError, Restored, Saved, Saver, SavingTask, Slice, Snapshot};
 use crate::graph::VariablePart;
+use crate::process::{lacks_files, more_files};
 use crate::runtime::{Code, Error, Result};
 use crate::tensor::Shape;
 use crate::units::{BytesPerSecond, seconds};
@@ -234,7 +235,7 @@ fn span_of(bytes: u64, rate: Option<BytesPerSecond>) -> Duration {
 
 /// The session makes another try if the store may only have failed for a moment.
 fn try_again_if_transient(error: CheckpointError) -> Error {
-    let may_pass = error.is_transient() && !error.is_misplaced();
+    let may_pass = error.is_transient() && !error.is_misplaced() && !error.lacks_files();
     let error = Error::from(error);
     if may_pass { Error { code: Code::Unavailable, ..error } } else { error }
 }
@@ -258,6 +259,9 @@ impl From<CheckpointError> for Error {
     fn from(error: CheckpointError) -> Self {
         let (code, advice) = match &error {
             error if error.is_misplaced() => (Code::InvalidArgument, ELSEWHERE),
+            CheckpointError::Store { source, .. } if lacks_files(source) => {
+                (Code::ResourceExhausted, more_files(source))
+            }
             CheckpointError::Location { .. } => (Code::InvalidArgument, ""),
             CheckpointError::NoSuchVariable { .. } => (Code::NotFound, OTHER_MODEL),
             CheckpointError::Mismatch { .. } => (Code::InvalidArgument, OTHER_MODEL),
@@ -284,5 +288,15 @@ mod tests {
         };
         assert_eq!(code(io::ErrorKind::InvalidFilename), Code::InvalidArgument);
         assert_eq!(code(io::ErrorKind::TimedOut), Code::Unavailable);
+    }
+
+    #[test]
+    fn a_task_that_may_open_too_few_files_tries_no_other_time_and_says_what_to_raise() {
+        for what in ["list", "write"] {
+            let (file, source) = ("a".to_owned(), io::Error::from_raw_os_error(24));
+            let error = try_again_if_transient(CheckpointError::Store { what, file, source });
+            assert_eq!(error.code, Code::ResourceExhausted);
+            assert!(error.message.ends_with("raise the limit of open files, `ulimit -n`"));
+        }
     }
 }

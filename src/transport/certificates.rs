@@ -25,6 +25,7 @@ use rustls_pki_types::{CertificateDer, DnsName};
 
 use crate::clock::date;
 use crate::cluster::TaskName;
+use crate::process::{MORE_FILES, lacks_files};
 
 use files::{Secrecy, read, read_secret, write};
 pub use identity::Identity;
@@ -229,6 +230,9 @@ fn owner(path: &Path) -> Option<TaskName> {
 
 /// What to do about the file at `path`, which the system does not give.
 fn way_to_read(path: &Path, error: &io::Error) -> String {
+    if lacks_files(error) {
+        return MORE_FILES.to_owned();
+    }
     let is_half = || ["pem", "key"].iter().any(|kind| path.with_extension(kind).exists());
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::super::certificates::{CertificateError, Identity};
 use super::super::wire::WireLimits;
 use crate::cluster::{ClusterError, ClusterSpec, TaskName};
+use crate::process::more_files;
 
 /// The training that a task is part of. Tasks of different runs refuse each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +159,6 @@ fn listening_elsewhere(error: &io::Error) -> &'static str {
              correct it in every task's cluster"
         }
         io::ErrorKind::PermissionDenied => "; ports below 1024 are the system's: give it another",
-        _ => "",
+        _ => more_files(error),
     }
 }
