@@ -1,5 +1,7 @@
 //! Replicas that do not have their variables in the same places: they are told so, in both worlds.
 
+use std::time::Duration;
+
 use trainyard::experiment::Experiment;
 use trainyard::prelude::*;
 use trainyard::sync::Mode;
@@ -32,7 +34,9 @@ fn a_simulated_worker_that_has_a_variable_elsewhere_than_the_chief_is_told_both_
             while !session.should_stop() {
                 session.run().target(&train_op).await?;
             }
-            session.close().await
+            session.close().await?;
+            task.sleep(Duration::from_secs(60)).await; // it is there to be asked
+            Ok(())
         });
         assert_error(trained.outcome.result, Code::InvalidArgument, &BOTH_PLACES);
     }

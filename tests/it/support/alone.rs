@@ -22,12 +22,23 @@ where
     workers(1, program);
 }
 
-/// Runs `program` as each of the tasks of a cluster that has no parameter server.
+/// Runs `program` as each of the tasks of a cluster that has no parameter server. The first, which
+/// holds the variables, stays for the others.
 pub(crate) fn workers<F>(workers: u32, program: impl Fn(Rc<Server>, Task) -> F + Sync)
 where
     F: Future<Output = Result<()>> + 'static,
 {
-    let trained = Simulated::new(0, workers, Mode::Async).run_on_servers(program);
+    let trained = Simulated::new(0, workers, Mode::Async).run_on_servers(|server, task| {
+        let (clock, stays) = (Rc::clone(server.clock()), task.index() == 0 && workers > 1);
+        let running = program(server, task);
+        async move {
+            running.await?;
+            if stays {
+                clock.sleep_until(clock.now().after(Duration::from_secs(3600))).await;
+            }
+            Ok(())
+        }
+    });
     trained.outcome.result.unwrap();
 }
 
