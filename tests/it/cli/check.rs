@@ -99,12 +99,14 @@ fn a_run_that_fails_is_a_finding_and_the_others_are_looked_at_all_the_same() {
     let folder = folder("check_failed_expected");
     let [expect, junit] = ["expected.toml", "junit.xml"].map(|name| folder.join(name));
     let [expect, junit] = [&expect, &junit].map(|path| path.to_str().unwrap());
-    let path = scenario("check_failed", TWO_RUNS);
+    // Both are over by then.
+    let text = format!("{TWO_RUNS}[[fault]]\nat = \"1s\"\ncrash = \"ps:0\"\n");
+    let path = scenario("check_failed", &text);
     assert_eq!(check(&path, expect, &["--update"]).code, 0);
     let before = fs::read_to_string(expect).unwrap();
-    // The first one is over by then.
-    let text = TWO_RUNS.replace("mode = \"async\"", "mode = \"async\"\nset.stop.steps = 100_000");
-    let path = scenario("check_failed", &(text + "[[fault]]\nat = \"1s\"\ncrash = \"ps:0\"\n"));
+    // Now the first one is.
+    let text = text.replace("mode = \"async\"", "mode = \"async\"\nset.stop.steps = 100_000");
+    let path = scenario("check_failed", &text);
 
     let said = check(&path, expect, &["--junit", junit]);
     assert_eq!(said.code, 12, "{}", said.err);
