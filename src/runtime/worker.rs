@@ -18,7 +18,7 @@ mod state_request;
 mod steps;
 mod trace;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -60,6 +60,8 @@ pub(crate) struct Worker {
     memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
     pending: BTreeMap<GraphHandle, PendingPartition>,
     registered: Ordered<GraphHandle, RegisteredPartition>,
+    /// Each peer that a registered partition sends values to, with that.
+    ways: BTreeSet<(PeerId, GraphHandle)>,
     /// What masters have registered.
     rooms: Rooms,
     steps: Ordered<StepPart, RunningPartition>,
@@ -123,6 +125,7 @@ impl Worker {
             devices,
             pending: BTreeMap::new(),
             registered: Ordered::default(),
+            ways: BTreeSet::new(),
             rooms: Rooms::default(),
             steps: Ordered::default(),
             ready: Ready::default(),

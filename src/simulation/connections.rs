@@ -208,7 +208,11 @@ impl Connections {
     /// Takes a task down. Returns the tasks that can notice its silence: those connected to it.
     pub(super) fn crash(&mut self, task: usize) -> Vec<usize> {
         self.tasks[task] = TaskLife { is_up: false, is_frozen: false, ..self.tasks[task] };
-        self.unaware.retain(|(observer, _), _| *observer != task);
+        let own = self.unaware.range((task, 0)..=(task, usize::MAX));
+        let own: Vec<(usize, usize)> = own.map(|(pair, _)| *pair).collect();
+        for pair in own {
+            self.unaware.remove(&pair);
+        }
         let is_hit =
             |other: &usize| *other != task && self.is_up(*other) && self.is_connected(*other, task);
         let others: Vec<usize> = (0..self.tasks.len()).filter(is_hit).collect();

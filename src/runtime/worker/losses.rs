@@ -7,6 +7,8 @@ use smallvec::SmallVec;
 
 use crate::transport::{Loss, PeerId};
 
+use super::registration::{graphs_of, ways_to};
+use super::steps::all_of;
 use super::{RegisteredPartition, Worker};
 use crate::runtime::error::{Code, Error};
 use crate::runtime::mail::ParameterServerMail;
@@ -17,31 +19,23 @@ impl Worker {
     /// The way to `peer` has broken.
     pub(super) fn lost(&mut self, peer: PeerId, masters: Vec<u64>, loss: Loss) {
         masters.iter().for_each(|master| self.rendezvous.lose(*master));
-        self.forget_what_it_began(peer);
+        self.forget_what_it_began(peer, &masters);
         self.fail_what_waits_for(peer, loss);
         self.tell_masters_of_the_way_to(peer);
         let lost = ParameterServerMail::Lost { peer, masters, loss };
         tell(&self.outbox.actors.parameter_server, lost);
     }
 
-    /// Forgets the steps that `peer` began: nobody takes their outcome, and nobody orders them
-    /// again.
-    fn forget_what_it_began(&mut self, peer: PeerId) {
-        let began: SmallVec<[StepId; 4]> = self
-            .steps
-            .iter()
-            .filter(|(_, step)| step.master == peer)
-            .map(|(part, _)| part.step)
-            .collect();
+    /// Forgets the steps that `peer` began as any of `masters`: nobody takes their outcome, and
+    /// nobody orders them again.
+    fn forget_what_it_began(&mut self, peer: PeerId, masters: &[u64]) {
+        let began = masters.iter().flat_map(|master| self.steps_within(all_of(*master)));
+        let began: SmallVec<[StepId; 4]> = began.map(|(part, _)| part.step).collect();
         began.into_iter().for_each(|step| self.abort(step));
         self.pending.retain(|_, pending| pending.master != peer);
-        let lost: Vec<GraphHandle> = self
-            .registered
-            .iter()
-            .filter(|(_, registered)| registered.master == peer)
-            .map(|(handle, _)| *handle)
-            .collect();
-        lost.iter().for_each(|handle| drop(self.registered.remove(handle)));
+        let lost = masters.iter().flat_map(|master| self.registered.range(graphs_of(*master)));
+        let lost: Vec<GraphHandle> = lost.map(|(handle, _)| *handle).collect();
+        lost.into_iter().for_each(|handle| drop(self.forget_graph(handle)));
         // A session's own variables may outlast its partitions, or come before any is ready.
         let own = self.scopes.iter().filter(|(_, master)| **master == peer);
         let own: Vec<Scope> = own.map(|(scope, _)| *scope).collect();
@@ -67,7 +61,8 @@ impl Worker {
     /// Tells the masters of the partitions that send values to `peer` that these may be lost: a
     /// part there can wait for them without having lost this task since it began.
     fn tell_masters_of_the_way_to(&self, peer: PeerId) {
-        let senders = self.registered.values().filter(|one| one.receivers.include(peer));
+        let senders = self.ways.range(ways_to(peer));
+        let senders = senders.filter_map(|(_, graph)| self.registered.get(graph));
         let masters: BTreeSet<PeerId> = senders.map(|one| one.master).collect();
         for master in masters {
             self.outbox.send(master, MasterMessage::WayLost { to: self.outbox.name(peer) });

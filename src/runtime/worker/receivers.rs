@@ -61,11 +61,6 @@ impl Receivers {
         Ok(Self { all, of_send })
     }
 
-    /// Whether values go to `peer`.
-    pub(super) fn include(&self, peer: PeerId) -> bool {
-        self.all.iter().any(|receiver| receiver.peer == peer)
-    }
-
     /// The tasks that values go to, each once.
     pub(super) fn peers(&self) -> BTreeSet<PeerId> {
         self.all.iter().map(|receiver| receiver.peer).collect()

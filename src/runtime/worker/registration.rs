@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::btree_map::Entry;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::cluster::DeviceName;
@@ -32,6 +33,16 @@ pub(super) struct PendingPartition {
     scope: Option<Scope>,
     flow_sessions: FlowSessions,
     room: Room,
+}
+
+/// The handles of the partitions that `master` may have registered.
+pub(super) fn graphs_of(master: u64) -> RangeInclusive<GraphHandle> {
+    GraphHandle { master, number: 0 }..=GraphHandle { master, number: u64::MAX }
+}
+
+/// The entries of `Worker::ways` to `peer`.
+pub(super) fn ways_to(peer: PeerId) -> RangeInclusive<(PeerId, GraphHandle)> {
+    (peer, *graphs_of(0).start())..=(peer, *graphs_of(u64::MAX).end())
 }
 
 impl Worker {
@@ -112,6 +123,7 @@ impl Worker {
                 expected: None,
                 ahead: None,
             };
+            self.ways.extend(new.receivers.peers().into_iter().map(|peer| (peer, graph)));
             self.registered.insert(graph, new);
             Ok(())
         });
@@ -128,13 +140,22 @@ impl Worker {
         let mut given_up = Vec::new();
         for graph in graphs {
             given_up.extend(self.pending.remove(graph).map(|_| *graph));
-            let expected = self.registered.remove(graph).and_then(|registered| registered.expected);
+            let expected = self.forget_graph(*graph).and_then(|registered| registered.expected);
             expected.into_iter().for_each(|step| self.rendezvous.abort(step));
         }
         if !given_up.is_empty() {
             tell(&self.outbox.actors.parameter_server, ParameterServerMail::GiveUp(given_up));
         }
         scope.into_iter().for_each(|scope| self.close_scope(scope));
+    }
+
+    /// Forgets a registered partition; returns it.
+    pub(super) fn forget_graph(&mut self, graph: GraphHandle) -> Option<RegisteredPartition> {
+        let forgotten = self.registered.remove(&graph)?;
+        for peer in forgotten.receivers.peers() {
+            self.ways.remove(&(peer, graph));
+        }
+        Some(forgotten)
     }
 
     /// A session has ended: its own variables go with it.

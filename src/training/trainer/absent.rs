@@ -26,10 +26,9 @@ impl Absent {
         self.tasks.contains_key(task)
     }
 
-    /// Goes on without the tasks that `error` says are lost for good: the other task of the replica
-    /// of `task` that has not come back in time or, where the wait for several has reached its
-    /// limit, all that there is no way to. One that has never come since this task began ends the
-    /// training: it may never have been started.
+    /// Goes on without the other task of the replica of `task` that `error` says has not come back
+    /// in time, and without all that there is no way to now: each would be waited for anew. One that
+    /// has never come since this task began ends the training: it may never have been started.
     ///
     /// # Errors
     /// `error`, if it says something else, or the training has no towers on other tasks.
@@ -38,16 +37,21 @@ impl Absent {
             return Err(error);
         }
         let server = task.server();
-        let is_given_up = |helper: &TaskName| match error.code {
-            Code::Unavailable => error.task.as_ref() == Some(helper),
-            Code::DeadlineExceeded => server.has_met(helper) && server.is_unreached(helper),
+        let is_away = |helper: &TaskName| server.has_met(helper) && server.is_unreached(helper);
+        let is_named = |helper: &TaskName| error.task.as_ref() == Some(helper);
+        let mut gone = task.cluster().replica_of(task.name()).split_off(1);
+        gone.retain(|helper| !self.contains(helper));
+        let is_of_them = match error.code {
+            Code::Unavailable => gone.iter().any(|helper| is_named(helper)),
+            Code::DeadlineExceeded => gone.iter().any(|helper| is_away(helper)),
             _ => false,
         };
-        let mut gone = task.cluster().replica_of(task.name()).split_off(1);
-        gone.retain(|helper| is_given_up(helper) && !self.contains(helper));
-        if gone.is_empty() {
+        if !is_of_them {
             return Err(error);
         }
+        gone.retain(|helper| {
+            is_away(helper) || error.code == Code::Unavailable && is_named(helper)
+        });
         for helper in gone {
             tracing::warn!(%error, "going on without the towers of {helper}, until it is back");
             let sign = sign_of_life(task, &helper);
