@@ -23,7 +23,7 @@
 //! |---|---|
 //! | axes, paddings and shapes are inputs | attributes, or inputs where they depend on the size of the batch; axes, and numbers of elements that are no sizes, must be known at import |
 //! | any value can be fed | feeding one that shapes were computed from changes nothing |
-//! | `_class` colocates | not read; operations on a variable, and an optimizer's slots, are on its device |
+//! | `_class` colocates | read of variables alone, which may be slots; operations on a variable, and an optimizer's slots, are on its device |
 //! | adding 1 to `global_step` | ends a training step, as an optimizer's own operation does here |
 //! | `ApplyAdam` reads powers of β that all variables share | each variable has a copy, set to the graph's before each update |
 //! | two unknown sizes are compared in the step | both are taken to be the batch's; a step where they differ fails |
@@ -39,7 +39,7 @@
 //! | of indices that only a step knows, `DynamicStitch` keeps the last of several, and puts zeros where there is none | these must be all numbers from 0, each once, as those of `DynamicPartition` are; else the step fails |
 //! | a cast of NaN, or of a float that the integer type does not hold, gives what the machine gives | NaN gives 0, and others the nearest integer of the type |
 //! | attributes that a version does not know are ignored | refused by name, since they may change numbers |
-//! | a collection says which variables are trainable | those that an optimizer updates; if there is none, all of f32 |
+//! | a collection says which variables are trainable | those that an optimizer updates, and beside an optimizer those that a gradient is subtracted from (`assign_sub`): no number, and no moving average's difference. Without an optimizer, all of f32 |
 
 mod error;
 mod export;

@@ -6,6 +6,7 @@ mod crafted;
 mod defaults;
 mod hostile;
 mod steps;
+mod trained;
 
 use prost::Message;
 

@@ -40,7 +40,7 @@ use cells::Cell;
 use control::MOST_NODES;
 use draws::Draws;
 use state::Roles;
-pub(super) use state::{assigns_by_handle, changes, learns};
+pub(super) use state::{ByName, assigns_by_handle, changes, trained};
 
 /// The outputs of a node.
 pub(super) type Values = Result<Vec<Value>, NodeProblem>;

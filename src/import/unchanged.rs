@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::ImportError;
 use super::order::{first_value, is_variable, origin, parse_input};
-use super::translate::{assigns_by_handle, changes, learns};
+use super::translate::{ByName, assigns_by_handle, changes, trained};
 use super::wire::NodeDef;
 
 /// The names of the variables that the nodes called `read` need, and that a node changes which a
-/// step for those called `stepped` does not run, where no optimizer updates them: moving averages
-/// of a batch normalisation, for one. To give a variable its first value, or one from a checkpoint,
-/// is no change.
+/// step for those called `stepped` does not run, where the graph does not train them: moving
+/// averages of a batch normalisation, for one. To give a variable its first value, or one from a
+/// checkpoint, is no change.
 ///
 /// # Errors
 /// If the bytes are not a GraphDef.
@@ -20,16 +20,16 @@ pub(crate) fn unchanged_variables(
     read: &[&str],
 ) -> Result<Vec<String>, ImportError> {
     let graph = super::decode(bytes)?;
-    let by_name: BTreeMap<&str, &NodeDef> =
-        graph.node.iter().map(|node| (&*node.name, node)).collect();
+    let by_name: ByName<'_> = graph.node.iter().map(|node| (&*node.name, node)).collect();
     let run = needed(&by_name, stepped);
-    let (mut changed, mut kept) = (BTreeSet::new(), BTreeSet::from(["global_step"]));
+    let (mut changed, mut kept) = (BTreeSet::new(), trained(&by_name));
+    kept.insert("global_step");
     for node in &graph.node {
         let Some(variable) = node.input.first().map(|input| origin(&by_name, input).0) else {
             continue;
         };
         let is_stored = node.input.get(1).is_some_and(|value| is_restored(&by_name, value));
-        if learns(&node.op) || run.contains_key(&*node.name) && writes(&node.op) {
+        if run.contains_key(&*node.name) && writes(&node.op) {
             kept.insert(variable);
         } else if writes(&node.op) && node.name != first_value(variable) && !is_stored {
             changed.insert(variable);

@@ -1,6 +1,7 @@
 """Writes `programs.pb` and `programs.json`: what ordinary programs do with their optimizers, batches and loops;
-`averages.pb`: a classifier of digits whose accuracy reads moving averages; `loop_result.pb`, whose result is a loop's;
-and `outputs.pb`, which has values that are other operations' here, and an operation that does not exist here.
+`averages.pb`: a classifier of digits whose accuracy reads moving averages; `trained.pb`, with variables that are
+trained in all ways, and others; `loop_result.pb`, whose result is a loop's; and `outputs.pb`, which has values that
+are other operations' here, and an operation that does not exist here.
 
 Run with TensorFlow 2.21 in this folder: `python generate_programs.py`. The format is `generate.py`'s.
 """
@@ -67,6 +68,18 @@ def ftrl(beta, **more):
         optimizer._beta = beta
         return [optimizer.minimize(loss, global_step=step)] * 4
     return build
+
+
+def of_rows(optimizer):
+    """Steps for two rows of the table `v`."""
+    def build(loss, v, w, step):
+        loss = tf.reduce_sum(tf.square(tf1.nn.embedding_lookup(v, [0, 2, 0]) - 0.3)) + tf.reduce_sum(w * w)
+        return [optimizer(step).minimize(loss, global_step=step)] * 4
+    return build
+
+
+def ftrl_of_rows(step):
+    return tf1.train.FtrlOptimizer(tf1.train.exponential_decay(0.3, step, 2, 0.7), beta=0.5)
 
 
 def batches(g):
@@ -145,6 +158,35 @@ def write(graph, name):
         file.write(graph.as_graph_def().SerializeToString(deterministic=True))
 
 
+def trained():
+    """Variables that are trained in all ways: `train` has each, beside others that are not."""
+    tf1.disable_control_flow_v2()
+    with tf.Graph().as_default() as graph:
+        x, y = tf1.placeholder(tf.float32, [None, 2], "x"), tf1.placeholder(tf.int64, [None], "y")
+        step = tf1.train.get_or_create_global_step()
+        losses, own = [], []
+        for kind, is_resource in {"reference": False, "resource": True}.items():
+            with tf1.variable_scope(kind, use_resource=is_resource):
+                variable = lambda name, *shape: tf1.get_variable(name, shape, tf.float32, tf1.ones_initializer())
+                rest = lambda name, *shape: tf1.get_variable(name, shape, tf.float32, tf1.ones_initializer(), trainable=False)
+                h = tf1.nn.embedding_lookup(variable("table", 3, 2), y) * variable("dense", 2)
+                by_hand, center, lives = variable("by_hand", 2), rest("center", 2), rest("lives")
+                h = (h - center) * by_hand * tf1.nn.embedding_lookup(variable("scattered", 3, 2), y)
+                losses.append(tf.reduce_mean(tf.square(x - h)))
+                gradients = tf1.gradients(losses[-1], tf1.trainable_variables(f"{kind}/"))
+                table, dense, by_hand, scattered = tf1.trainable_variables(f"{kind}/")
+                own += [by_hand.assign_sub(gradients[2] * 0.1), lives.assign_sub(1.0),
+                        center.assign_sub((center - tf.reduce_mean(x, 0)) * tf.minimum(tf.reduce_mean(x), 0.1)),
+                        tf1.train.GradientDescentOptimizer(0.1).apply_gradients([(gradients[3], scattered)]),
+                        tf1.train.AdamOptimizer(0.1).apply_gradients(list(zip(gradients[:2], [table, dense])))]
+                with tf.control_dependencies(own):
+                    own.append(tf1.train.ExponentialMovingAverage(0.9).apply([table, by_hand]))
+        tf.add_n(losses, name="loss")
+        with tf.control_dependencies(own):
+            step.assign_add(1, name="train")
+        write(graph, "trained")
+
+
 def loop_result():
     with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [None, 3], "x")
@@ -162,6 +204,7 @@ def outputs():
 
 def main():
     averages()
+    trained()
     loop_result()
     outputs()
     tf1.disable_control_flow_v2()
@@ -170,6 +213,8 @@ def main():
         g.training(build.__name__, build)
     g.training("ftrl_decay", ftrl(0.0))
     g.training("ftrl_beta", ftrl(0.5, l2_regularization_strength=0.01))
+    g.training("adam_rows", of_rows(lambda step: tf1.train.AdamOptimizer(0.1)))
+    g.training("ftrl_beta_rows", of_rows(ftrl_of_rows))
     batches(g)
     segments(g)
     sequences(g)

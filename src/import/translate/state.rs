@@ -1,6 +1,7 @@
 //! Placeholders, constants and variables, by reference or by handle.
 
 mod step;
+mod trained;
 mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,11 +10,12 @@ use super::cells::Change;
 use super::{Importer, Node, NodeProblem, Translate, Values, with_attributes};
 use crate::graph::{Name, NewOperation, Op, OpId, VariableSpec};
 use crate::import::known::Known;
-use crate::import::order::{first_value, parse_input};
+use crate::import::order::{first_value, origin, parse_input};
 use crate::import::value::Value;
 use crate::import::wire::{GraphDef, NodeDef};
 use crate::operations::{Guard, Unary};
 use crate::tensor::DType;
+pub(in crate::import) use trained::{ByName, trained};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
     Some(match kind {
@@ -45,7 +47,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
 /// Facts about variables that follow from other nodes than their declarations.
 #[derive(Default)]
 pub(super) struct Roles {
-    /// The variables that an optimizer updates.
+    /// The variables that the graph trains.
     updated: BTreeSet<String>,
     /// By slot: the variable that it is beside.
     slots: BTreeMap<String, String>,
@@ -59,44 +61,21 @@ pub(super) struct Roles {
     reassigned_ids: BTreeSet<OpId>,
 }
 
-/// The nodes that hand their input on into a branch of a condition: by name, the input.
-struct Origins<'a>(BTreeMap<&'a str, &'a str>);
-
-impl<'a> Origins<'a> {
-    fn of(graph: &'a GraphDef) -> Self {
-        let switches = graph.node.iter().filter(|node| node.op.ends_with("Switch"));
-        Self(switches.filter_map(|node| Some((&*node.name, &**node.input.first()?))).collect())
-    }
-
-    /// The name of the node that `input` comes from, outside of all branches.
-    fn origin(&self, input: &str) -> String {
-        let mut name = parse_input(input).0;
-        for _ in 0..=self.0.len() {
-            match self.0.get(name) {
-                Some(input) => name = parse_input(input).0,
-                None => break,
-            }
-        }
-        name.to_owned()
-    }
-}
-
 impl Roles {
-    /// The roles in a graph of which `nodes` are imported. Variables are trainable that any update
-    /// of the whole graph changes.
+    /// The roles in a graph of which `nodes` are imported. Variables are trainable that the whole
+    /// graph trains.
     pub(super) fn of(graph: &GraphDef, nodes: &[&NodeDef]) -> Self {
-        let is_update = |node: &NodeDef| learns(&node.op);
-        let of = Origins::of(graph);
-        let changed = graph.node.iter().filter(|node| is_update(node));
-        let changed = changed.filter_map(|node| Some(of.origin(node.input.first()?)));
+        let by_name: ByName<'_> = graph.node.iter().map(|node| (&*node.name, node)).collect();
+        let updated = trained(&by_name).into_iter().map(str::to_owned).collect();
         let first_values = of_first_values(nodes);
         let reassigned = nodes.iter().filter_map(|node| reassigned(node)).collect();
-        let updated = changed.collect();
         let mut roles = Self { updated, first_values, reassigned, ..Self::default() };
-        for node in nodes.iter().filter(|node| is_update(node)) {
-            let input = |i: usize| node.input.get(i).map(|input| of.origin(input));
-            for slot in update::slots(&node.op) {
-                roles.slots.extend(input(*slot).zip(input(0)));
+        for node in nodes.iter().filter(|node| learns(&node.op)) {
+            let input = |i: usize| node.input.get(i).map(|input| origin(&by_name, input).0);
+            let slots = update::slots(&node.op).iter();
+            let slots = slots.filter_map(|slot| Some([input(*slot)?, input(0)?]));
+            for [slot, of] in slots.chain(trained::slot(&by_name, node)) {
+                roles.slots.insert(slot.to_owned(), of.to_owned());
             }
         }
         roles

@@ -5,10 +5,7 @@ use crate::import::translate::{Importer, Node, NodeProblem};
 use crate::operations::Binary;
 use crate::optimizer::FtrlRule;
 
-/// The input that is the rate.
-const RATE: usize = 4;
-
-/// The last inputs are l1, l2, the shrinkage where there is one, and the power.
+/// The last inputs are the rate, l1, l2, the shrinkage where there is one, and the power.
 pub(super) fn rule(
     importer: &Importer<'_>,
     node: &Node<'_>,
@@ -20,7 +17,7 @@ pub(super) fn rule(
     let shift = usize::from(has_shrinkage);
     let (l2, beta) = match back(2 + shift) {
         Ok(l2) => (l2, 0.0),
-        Err(_) => l2_and_beta(importer, node, at(2 + shift)).ok_or_else(|| {
+        Err(_) => l2_and_beta(importer, node, at(4 + shift)).ok_or_else(|| {
             NodeProblem::unsupported(
                 "its l2 must be a number, or `l2 + beta / (2 * rate)` of two numbers and its own \
                  learning rate, as TensorFlow's FtrlOptimizer writes it",
@@ -38,10 +35,11 @@ pub(super) fn rule(
     .into())
 }
 
-/// The numbers in the sum that input `i` is.
-fn l2_and_beta(importer: &Importer<'_>, node: &Node<'_>, i: usize) -> Option<(f32, f32)> {
+/// The numbers in the sum that is l2, the second input after the rate.
+fn l2_and_beta(importer: &Importer<'_>, node: &Node<'_>, rate: usize) -> Option<(f32, f32)> {
     let edge = |i: usize| Some(node.value(i).ok()?.output.as_ref()?.edge());
-    let [l2, quotient] = operands(importer, edge(i)?, Binary::Add)?;
+    let (own, sum) = (edge(rate)?, edge(rate + 2)?);
+    let [l2, quotient] = operands(importer, sum, Binary::Add)?;
     let [beta, twice] = operands(importer, quotient, Binary::Div)?;
     let (l2, beta) = (number(importer, l2)?, number(importer, beta)?);
     let [two, rate] = operands(importer, twice, Binary::Mul)?;
@@ -50,7 +48,7 @@ fn l2_and_beta(importer: &Importer<'_>, node: &Node<'_>, i: usize) -> Option<(f3
         Some([rate, least]) => (0.0..1e-30).contains(&number(importer, least)?).then_some(rate)?,
         None => rate,
     };
-    let is_own = number(importer, two)? == 2.0 && Some(rate) == edge(RATE);
+    let is_own = number(importer, two)? == 2.0 && rate == own;
     (beta == 0.0 || is_own).then_some((l2, beta))
 }
 
