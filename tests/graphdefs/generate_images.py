@@ -1,5 +1,5 @@
-"""Writes `images.pb` and `images.json`: images in other sizes, dilations, and the first of an order
-whose number the batch gives.
+"""Writes `images.pb` and `images.json`: images in other sizes, dilations, orders of which the batch
+gives the size, and the first of one whose number it gives.
 
 Run with TensorFlow 2.21 in this folder: `python generate_images.py`. The format and the cases are
 `generate_loops.py`'s.
@@ -15,6 +15,26 @@ def resized(resize, *size, **options):
 
 def dilated(strides, rates, padding):
     return lambda x, f: tf1.nn.dilation2d(x, f, [1, *strides, 1], [1, *rates, 1], padding)
+
+
+def sizes(images):
+    """The size of a vector of any size, by itself and as the gradient of its order needs it."""
+    x = values(86, 5)
+    scaled = lambda x, *at: tf.cast(tf.gather(tf.shape(x), *at), tf.float32) * x
+    images.case("gathered_size", lambda x: [scaled(x, 0), tf.gather(tf.shape(x), 0)], x, batch=True)
+    images.case("gathered_sizes", lambda x: [scaled(x, [0]), tf.gather(tf.shape(x), [[0]])], x, batch=True)
+    images.case("sorted_of_batch", lambda x: tf.sort(tf.sin(x)) * tf.cumsum(x), x, batch=True)
+    images.case("top_two_of_batch", lambda x: tf.math.top_k(tf.sin(x), 2)[0], x, batch=True)
+
+
+def after_gradients(x, f):
+    """Nodes after gradients, with names that these would have if all else had names of its own."""
+    builds = [resized(tf1.image.resize_nearest_neighbor, 7, 9), resized(tf1.image.resize_bilinear, 7, 9),
+              lambda x: dilated((2, 1), (1, 1), "SAME")(x, f)]
+    found = [tf1.gradients(tf.reduce_sum(tf.square(build(x))), x)[0] for build in builds]
+    with tf1.name_scope(None):
+        products = [tf.multiply(gradient, 2.0, name="Mul") for gradient in found]
+        return [x] + products + [tf.reduce_sum(gradient, name="Sum") for gradient in found]
 
 
 def main():
@@ -36,6 +56,8 @@ def main():
     top = lambda x: tf.math.top_k(tf.transpose(x), tf.shape(x)[0] - 1)
     images.case("top_of_batch", lambda x: top(x)[0], values(83, 4, 3), batch=True)
     images.case("places_of_batch", lambda x: tf.gather(x, top(x)[1][0]), values(84, 4, 3), batch=True)
+    sizes(images)
+    images.case("after_gradients", lambda x: after_gradients(x, f), x)
     images.case("stitched", lambda x: tf.dynamic_stitch([[0, 2], [3, 1]], [x, x * 2]), values(85, 2, 3))
     images.write()
 

@@ -109,7 +109,7 @@ pub(super) fn gather(x: &Known, indices: &Known) -> Option<Known> {
     let at = |i: i64| x.elements.get(usize::try_from(i).ok()?).cloned();
     let ints = indices.ints()?;
     let elements = ints.iter().map(|i| at(*i)).collect::<Option<Vec<_>>>()?;
-    let is_all = ints.iter().copied().eq(0..x.elements.len() as i64);
+    let is_all = indices.dims.len() == 1 && ints.iter().copied().eq(0..x.elements.len() as i64);
     let like = x.like.clone().filter(|_| is_all);
     (x.dims.len() == 1).then(|| Known {
         dtype: x.dtype,

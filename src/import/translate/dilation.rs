@@ -31,15 +31,22 @@ fn gradient(by: usize) -> Translate {
             |i: usize| importer.helper(node, "of", Op::Identity, &[&importer.input(node, i)?]);
         let (operands, dy) = ([copy(0)?, copy(1)?], importer.input(node, 2)?);
         let y = dilated(importer, node, &operands[0], &operands[1])?;
-        let found = back(&y, &dy, &operands[by])?;
+        let found = back(importer, node, [&y, &dy, &operands[by]])?;
         importer.emit(node, Op::Identity, &[found])
     })
 }
 
-/// The gradient by `x` of what `y` is computed from it, where `dy` arrives.
-pub(super) fn back(y: &Output, dy: &Output, x: &Output) -> Result<Output, NodeProblem> {
-    let found = gradients(&y.mul(dy)?.sum(), std::slice::from_ref(x))?;
-    Ok(found.into_iter().next().flatten().unwrap_or_else(|| x.zeros_like()))
+/// The gradient by `x` of what `y` is computed from it, where `dy` arrives; in a scope, since nodes
+/// that are yet to come have names of their own.
+pub(super) fn back(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    [y, dy, x]: [&Output; 3],
+) -> Result<Output, NodeProblem> {
+    Ok(importer.graph.with_name_scope(&importer.free_name(node, "back"), |_| {
+        let found = gradients(&y.mul(dy)?.sum(), std::slice::from_ref(x))?;
+        Ok(found.into_iter().next().flatten().unwrap_or_else(|| x.zeros_like()))
+    })?)
 }
 
 /// The elements of an axis that a tap takes.

@@ -31,7 +31,7 @@ fn nearest_gradient(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let (dy, sizes) = (importer.input(node, 0)?, sizes(&node.ints(1)?)?);
     let any = Resize::of(importer, node, &dy, sizes)?.nearest(&dy)?;
     let resize = Resize::of(importer, node, &any, height_and_width(&dy)?)?;
-    let found = back(&resize.nearest(&any)?, &dy, &any)?;
+    let found = back(importer, node, [&resize.nearest(&any)?, &dy, &any])?;
     importer.emit(node, Op::Identity, &[found])
 }
 
@@ -40,7 +40,7 @@ fn bilinear_gradient(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let dy = importer.input(node, 0)?;
     let x = importer.helper(node, "of", Op::Identity, &[&importer.input(node, 1)?])?;
     let resize = Resize::of(importer, node, &x, height_and_width(&dy)?)?;
-    let found = back(&resize.bilinear(&x)?, &dy, &x)?;
+    let found = back(importer, node, [&resize.bilinear(&x)?, &dy, &x])?;
     importer.emit(node, Op::Identity, &[found])
 }
 
