@@ -202,6 +202,15 @@ def unlike(x, p):
     return tf1.cond(p, inner, lambda: tf.nn.softmax(x) * x)
 
 
+def differentiated_twice(x):
+    """Two gradients through one condition, which keeps values of different types for them in its branches."""
+    w, u = [tf1.get_variable(name, [4], initializer=tf1.constant_initializer(values(seed, 4)), use_resource=True)
+            for name, seed in [("w", 65), ("u", 66)]]
+    h = tf1.cond(tf.reduce_sum(x) > 0, lambda: tf.tanh(x * w) * u, lambda: tf.sin(x) + w)
+    loss = tf.reduce_mean(tf.square(h))
+    return [h] + tf1.gradients(loss, [w]) + tf1.gradients(loss + tf.reduce_sum(u), [u])
+
+
 def functions():
     tf1.enable_control_flow_v2()
     loops, x, w, rows = Loops("functions"), values(71, 3, 4), values(72, 4, 4) / 2, values(73, 2, 3, 4)
@@ -221,6 +230,9 @@ def functions():
         loops.case(f"loop_in_{name}cond", loop_in_cond, x, np.array(holds), batch=True)
     # The list that a loop without iterations fills for its gradient is empty.
     loops.case("no_iteration", no_iteration, x, w, batch=True)
+    for name, rows in [("", x), ("other_", -x)]:
+        with loops.graph.as_default(), tf1.variable_scope(f"{name}twice"):
+            loops.case(f"{name}twice", differentiated_twice, rows * np.sign(x.sum()), batch=True)
     loops.write()
 
 

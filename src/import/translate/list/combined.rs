@@ -23,6 +23,27 @@ pub(super) fn zeros_of(list: &OpenList) -> Value {
     Value { list: Some(Listed::Open(Rc::new(list))), ..Value::default() }
 }
 
+/// The optional with zeros for each of the values that it may have.
+fn zeros_of_optional(
+    importer: &Importer<'_>,
+    node: &Node<'_>,
+    optional: &Value,
+) -> Result<Value, NodeProblem> {
+    match &optional.list {
+        Some(Listed::Either(parts)) => {
+            let part = |i: usize| zeros_of_optional(importer, node, &parts[i]);
+            Ok(Value::either([part(0)?, part(1)?]))
+        }
+        Some(Listed::Open(list)) => Ok(zeros_of(list)),
+        _ if optional.is_static() => Ok(optional.clone()),
+        list => {
+            let x = importer.value(node, optional)?;
+            let zeros = importer.helper(node, "zeros", Array::ZerosLike, &[&x])?;
+            Ok(Value { list: list.clone(), ..zeros.into() })
+        }
+    }
+}
+
 /// The lists that a node makes of its lists by handing on, adding or choosing; `None` if it has
 /// none.
 pub(in crate::import::translate) fn handed_on(
@@ -49,6 +70,9 @@ pub(in crate::import::translate) fn handed_on(
                 let traits = Traits { is_gradient: true, ..*traits };
                 let zeros = importer.emit(node, Array::ZerosLike, &[importer.input(node, 0)?])?;
                 Ok(Some(zeros.into_iter().map(|value| listed(value, traits)).collect()))
+            }
+            Some(Listed::Either(_) | Listed::Nothing) => {
+                Ok(Some(vec![zeros_of_optional(importer, node, node.value(0)?)?]))
             }
             _ => Ok(None),
         },
