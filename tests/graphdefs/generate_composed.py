@@ -45,6 +45,13 @@ def arrays(c, a, cube):
     c.case("tile_none", lambda x: tf.concat([tf.reshape(tf.tile(x, [0, 2, 1]), [-1]), tf.reshape(x, [-1])], 0), cube)
     wide = values(82, 2, 1, 3, 2)
     c.case("tile_none_wide", lambda x: tf.concat([tf.reshape(tf.tile(x, [0, 2, 1, 1]), [-1]), tf.reshape(x, [-1])], 0), wide)
+    c.case("scatter_sub", lambda x, u: tf.tensor_scatter_nd_sub(x, [[2], [0], [2]], u) * x, a, values(86, 3, 4))
+    pad = lambda x, v: tf.pad(x, [[1, 0], [2, 1]], constant_values=v * 2) * v
+    c.case("pad_with_computed", pad, a, np.float32(1.5), batch=True)
+    hot = lambda x, v: tf.one_hot(IDS, 3, v * 2, tf.reduce_sum(x)) * v * x[0, 0]
+    c.case("one_hot_of_computed", hot, a, np.float32(1.5))
+    own = lambda x: [x, tf.pad(x, [[1, 1], [0, 0]], constant_values=x[0, 0]), tf.one_hot(IDS, 3, x[0, 1], 0.0)]
+    c.case("computed_numbers", own, a)
     c.case("repeat", lambda x: tf.repeat(x, [2, 0, 3], 0), a)
     c.case("repeat_columns", lambda x: tf.repeat(x, [2, 1, 3], 1) * 2, cube, written=False)
 

@@ -133,10 +133,10 @@ const KINDS: &str = "\
     TensorArrayWriteV3 TensorListElementShape TensorListFromTensor TensorListGather \
     TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack TensorListReserve \
     TensorListResize TensorListScatterIntoExistingList TensorListSetItem TensorListStack \
-    TensorScatterAdd TensorScatterUpdate Tile TopKV2 Transpose Truncate TruncateDiv TruncateMod \
-    TruncatedNormal Unique UniqueV2 Unpack UnsortedSegmentMax UnsortedSegmentMin \
-    UnsortedSegmentProd UnsortedSegmentSum VarHandleOp VarIsInitializedOp Variable VariableShape \
-    VariableV2 Where While Xdivy Xlog1py Xlogy ZerosLike";
+    TensorScatterAdd TensorScatterSub TensorScatterUpdate Tile TopKV2 Transpose Truncate \
+    TruncateDiv TruncateMod TruncatedNormal Unique UniqueV2 Unpack UnsortedSegmentMax \
+    UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum VarHandleOp VarIsInitializedOp \
+    Variable VariableShape VariableV2 Where While Xdivy Xlog1py Xlogy ZerosLike";
 
 /// Values of several types and ranks for a node to take, some of them known.
 const OPERANDS: &[&str] =

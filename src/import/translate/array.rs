@@ -11,7 +11,7 @@ use crate::graph::{Mirror, Op, Output};
 use crate::import::node::{axes, axis};
 use crate::import::tensor::{known_shape, partial_shape};
 use crate::import::value::Value;
-use crate::operations::{Array, Change, Cumprod, Dynamic, Roll};
+use crate::operations::{Array, Broadcast, Change, Compare, Cumprod, Dynamic, Guard, Roll};
 use crate::tensor::{DType, PartialShape, Shape, Tensor};
 
 pub(super) use filled::{extent, like, sums_of_the_step, zeros};
@@ -210,11 +210,33 @@ fn pad(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     if node.ints(1).is_err() && node.inputs.len() == 2 {
         return dynamic(importer, node, Change::Pad, &vec![None; kind.shape.rank()]);
     }
+    let paddings = paddings(node)?;
     let value = match node.inputs.len() {
         0..=2 => Tensor::zeros(kind.dtype, Shape::SCALAR),
+        _ if node.constant(2).is_err() => return pad_with_computed(importer, node, paddings),
         _ => node.constant(2)?.clone(),
     };
-    importer.emit(node, Array::Pad { paddings: paddings(node)?, value }, &[x])
+    importer.emit(node, Array::Pad { paddings, value }, &[x])
+}
+
+/// `(x, paddings, value)` with a value of the step, which has no gradient in TensorFlow.
+fn pad_with_computed(
+    importer: &mut Importer<'_>,
+    node: &Node<'_>,
+    paddings: Vec<(usize, usize)>,
+) -> Values {
+    let x = importer.input(node, 0)?;
+    let padded = |importer: &Importer<'_>, part: &str, x: &Output| {
+        let value = Tensor::zeros(x.tensor_type().dtype, Shape::SCALAR);
+        importer.helper(node, part, Array::Pad { paddings: paddings.clone(), value }, &[x])
+    };
+    let zeros = importer.helper(node, "zeros", Array::ZerosLike, &[&x])?;
+    let all = importer.helper(node, "all", Compare::Equal, &[&zeros, &zeros])?;
+    let is_element = padded(importer, "are_elements", &all)?;
+    let elements = padded(importer, "padded", &x)?;
+    let value = importer.input(node, 2)?;
+    let value = importer.helper(node, "value", Guard::StopGradient, &[&value])?;
+    importer.emit(node, Broadcast::Select, &[is_element, elements, value])
 }
 
 fn mirrored(node: &Node<'_>) -> Result<(Vec<(usize, usize)>, Mirror), NodeProblem> {

@@ -5,7 +5,7 @@ use crate::graph::{Op, OpId, Operation, Output, Variable};
 use crate::import::node::axis;
 use crate::import::tensor::known_shape;
 use crate::import::value::Value;
-use crate::operations::{Array, Indexed, Sparse};
+use crate::operations::{Array, Broadcast, Guard, Indexed, Sparse, Unary};
 use crate::tensor::{DType, PartialShape, Tensor};
 
 pub(super) fn find(kind: &str) -> Option<Translate> {
@@ -19,6 +19,7 @@ pub(super) fn find(kind: &str) -> Option<Translate> {
         "ScatterNd" => Box::new(scatter_nd),
         "TensorScatterAdd" => checked(|| Indexed::TensorScatterAdd),
         "TensorScatterUpdate" => checked(|| Indexed::TensorScatterUpdate),
+        "TensorScatterSub" => Box::new(scatter_sub),
         "OneHot" => Box::new(one_hot),
         "DynamicPartition" => Box::new(partition),
         "DynamicStitch" | "ParallelDynamicStitch" => Box::new(stitch),
@@ -51,6 +52,15 @@ fn scatter_nd(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let zeros = super::array::zeros(importer, node, &inputs[1], &like)?;
     let [indices, updates] = inputs;
     importer.emit(node, Indexed::TensorScatterAdd, &[zeros, indices, updates])
+}
+
+/// `(x, indices, updates)`
+fn scatter_sub(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
+    fails_outside(node.def)?;
+    let [x, indices, updates] =
+        [importer.input(node, 0)?, importer.input(node, 1)?, importer.input(node, 2)?];
+    let negated = importer.helper(node, "negated", Unary::Neg, &[&updates])?;
+    importer.emit(node, Indexed::TensorScatterAdd, &[x, indices, negated])
 }
 
 /// A gather is looked at through so many `Identity` operations at most, to find the variable that
@@ -117,13 +127,24 @@ fn gather(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     importer.emit(node, Indexed::Gather { axis, batch }, &[params, indices])
 }
 
-/// `(indices, depth, on, off)`
+/// `(indices, depth, on, off)`; the last two may be values of the step, without a gradient, as in
+/// TensorFlow.
 fn one_hot(importer: &mut Importer<'_>, node: &Node<'_>) -> Values {
     let indices = importer.input(node, 0)?;
     let rank = indices.tensor_type().shape.rank();
     let depth = known_shape(&[node.int(1)?])?.elements();
-    let (on, off) = (node.constant(2)?.clone(), node.constant(3)?.clone());
     let axis = axis(node.def.int("axis", -1)?, rank + 1)?;
+    let (Ok(on), Ok(off)) = (node.constant(2), node.constant(3)) else {
+        let (on, off) = (Tensor::scalar(true), Tensor::scalar(false));
+        let is_on = Indexed::OneHot { depth, axis, on, off };
+        let is_on = importer.helper(node, "is_on", is_on, &[&indices])?;
+        let value = |i: usize, part: &str| {
+            importer.helper(node, part, Guard::StopGradient, &[&importer.input(node, i)?])
+        };
+        let (on, off) = (value(2, "on")?, value(3, "off")?);
+        return importer.emit(node, Broadcast::Select, &[is_on, on, off]);
+    };
+    let (on, off) = (on.clone(), off.clone());
     importer.emit(node, Indexed::OneHot { depth, axis, on, off }, &[indices])
 }
 
