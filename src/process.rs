@@ -1,5 +1,6 @@
-//! Processes of this machine: which one has written a file, whether it still runs, how many files
-//! this one may open, and how long they may be.
+//! Processes of this machine: which one has written a file, whether it still runs; and this one's
+//! limits of files: how many it may open, how long they may be, and how to tell that it may open no
+//! more.
 
 use std::fmt;
 use std::fs;
@@ -53,13 +54,13 @@ pub(crate) fn lacks_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(24 | 23))
 }
 
-/// What to do about `error` if it [`lacks_files`], else nothing.
+/// What to do if a process [`lacks_files`].
+pub(crate) const MORE_FILES: &str = "raise the limit of open files, `ulimit -n`";
+
+/// `; ` and [`MORE_FILES`] if `error` [`lacks_files`], else nothing.
 pub(crate) fn more_files(error: &io::Error) -> &'static str {
     if lacks_files(error) { "; raise the limit of open files, `ulimit -n`" } else { "" }
 }
-
-/// The same where it does not follow an error on its line.
-pub(crate) const MORE_FILES: &str = "raise the limit of open files, `ulimit -n`";
 
 impl Process {
     /// This process.

@@ -84,10 +84,11 @@ impl Partition {
     }
 
     /// Checks that no operation waits for more, and no value is used more often, than the executor
-    /// can count. All that names a value or an operation names one that is there.
+    /// can count. Every slot and every index of an operation must be valid: [`Self::check`] sees to
+    /// that for partitions from outside.
     ///
     /// # Errors
-    /// The first that does.
+    /// The first operation or value with too many.
     pub(crate) fn check_counts(&self) -> Result<(), String> {
         let of_node = |node: &Node| node.inputs.len() + node.after.len();
         let mut waits: Vec<usize> = self.nodes.iter().map(of_node).collect();

@@ -217,8 +217,9 @@ pub(crate) struct StepDone {
     /// The values, in the order of the request's fetches.
     pub(crate) fetches: Values,
     /// The time of the kernels on the master's own task: from the earliest beginning to the latest
-    /// end of its devices' `computed` in [`MasterMessage::GraphDone`]. If it has no part in the
-    /// step, that of the others without variables, as if each had ended when its word of that came.
+    /// end of its devices' `computed` in [`MasterMessage::GraphDone`]. If that task has no part in
+    /// the step: of the tasks without variables that have. Their clocks differ, so each span is
+    /// taken to end when its `GraphDone` arrives.
     pub(crate) computed: Option<(Time, Time)>,
     /// When its operations ran, if that was asked for.
     pub(crate) times: Vec<OperationTime>,

@@ -362,8 +362,8 @@ pub enum ParameterServerMessage {
     /// Parameter server: it was asked to stop, and its variables go with it; save them, and end the
     /// training.
     Stopping,
-    /// Whoever has told of the loss of this worker: it is back. For tasks that coordinate no steps,
-    /// which can't find out by themselves.
+    /// This worker is back; from the task that told of its loss. Only tasks that neither hold
+    /// variables nor coordinate steps act on it: the others find out by themselves.
     Found {
         /// The worker's replica index in the training.
         worker: u32,

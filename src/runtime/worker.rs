@@ -60,7 +60,7 @@ pub(crate) struct Worker {
     memories: BTreeMap<LocalDevice, Rc<DeviceMemory>>,
     pending: BTreeMap<GraphHandle, PendingPartition>,
     registered: Ordered<GraphHandle, RegisteredPartition>,
-    /// Each peer that a registered partition sends values to, with that.
+    /// By peer: the registered partitions that send values to it.
     ways: BTreeSet<(PeerId, GraphHandle)>,
     /// What masters have registered.
     rooms: Rooms,

@@ -93,8 +93,11 @@ async fn until(task: &Task, limit: Duration, is_yet: &str, is_so: impl Fn() -> b
     let (mut waited, mut next_notice) = (Duration::ZERO, NOTICE);
     loop {
         let seen = news.count();
-        if is_so() || waited >= limit {
-            return is_so();
+        if is_so() {
+            return true;
+        }
+        if waited >= limit {
+            return false;
         }
         let left = limit - waited;
         if waited >= next_notice {

@@ -151,8 +151,7 @@ fn a_partitioner_that_can_cut_nothing_is_warned_of() {
 #[test]
 fn no_scenario_of_this_project_is_warned_of() {
     let sims = concat!(env!("CARGO_MANIFEST_DIR"), "/sims");
-    // Their programs are their own, with operations on a job and with a rule of their own.
-    // Their programs are their own, with operations on a job and with a rule of their own.
+    // Their programs are their own: executors, operations on a job, a rule.
     let of_others = ["coordinator.toml", "in_graph.toml", "own_operation.toml"];
     let mut read = 0;
     for file in std::fs::read_dir(sims).unwrap() {

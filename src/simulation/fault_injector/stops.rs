@@ -159,7 +159,7 @@ impl FaultInjector {
         self.stops.leaving.keys().copied().find(|task| have_arrived(*task))
     }
 
-    /// The time is over that `task` had for its end, or for its last messages.
+    /// The time limit of `task`, for its end or for its last messages, has passed.
     pub(super) fn end_grace(
         &mut self,
         now: Time,

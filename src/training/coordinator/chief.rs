@@ -34,7 +34,11 @@ async fn serve<M>(shared: &Shared<M>, chief: &mut MonitoredSession) -> Result<()
                 }
                 shared.has_looked(asked);
             }
-            Duty::Show(step) => chief.show_step(&step).await?,
+            Duty::Show(step) => {
+                if chief.show_step(&step).await? {
+                    shared.forget_steps();
+                }
+            }
             Duty::End => return Ok(()),
         }
         if chief.should_stop() {

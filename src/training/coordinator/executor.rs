@@ -60,10 +60,12 @@ async fn recover<M>(
     next: Scheduled<M>,
     error: Error,
 ) -> Result<()> {
-    let mut held = Some(next);
-    if let Some(next) = held.take_if(|_| is_mendable(&error)) {
+    let held = if is_mendable(&error) {
         shared.put_back(next);
-    }
+        None
+    } else {
+        Some(next)
+    };
     if !shared.recovers().await {
         return Ok(());
     }
@@ -75,7 +77,9 @@ async fn recover<M>(
             Ok(())
         }
         (recovered, held) => {
-            held.into_iter().for_each(|next| shared.put_back(next));
+            if let Some(next) = held {
+                shared.put_back(next);
+            }
             recovered.map(drop)
         }
     }
@@ -90,7 +94,9 @@ impl<M> Hook for Shown<M> {
         _: &'a HookContext<'_>,
         run: &'a RunValues<'_>,
     ) -> HookFuture<'a> {
-        run.step.iter().for_each(|step| self.0.show((*step).clone()));
+        if let Some(step) = run.step {
+            self.0.show(step.clone());
+        }
         Box::pin(ready(Ok(())))
     }
 }

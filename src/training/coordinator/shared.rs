@@ -32,22 +32,22 @@ pub(super) struct Scheduled<M> {
 
 /// What the coordinator's tasks tell each other.
 pub(super) struct Shared<M> {
-    pub(super) task: Task,
+    task: Task,
     state: RefCell<State<M>>,
     changed: Signal,
 }
 
-pub(super) struct State<M> {
-    pub(super) queue: ClosureQueue<Scheduled<M>>,
+struct State<M> {
+    queue: ClosureQueue<Scheduled<M>>,
     /// The steps that the chief's hooks have yet to see.
     steps: VecDeque<StepStats>,
     /// The number of executors that have not been given up.
     executors: usize,
     /// The number of those that wait for lost tasks.
     recovering: usize,
-    /// How often the chief was asked to see whether the variables have their values, and which of
-    /// these times it has.
+    /// The number of times that executors have asked the chief to check the variables.
     asked: u64,
+    /// The last of these that the chief has answered.
     looked: u64,
     /// Whether no closure is taken any more.
     has_ended: bool,
@@ -59,7 +59,7 @@ pub(super) struct State<M> {
 
 /// What the chief's session does next.
 pub(super) enum Duty {
-    /// It sees whether the variables have their values; it was asked so often.
+    /// It checks that the variables have their values, for all requests up to this number.
     Look(u64),
     /// Its hooks see a step.
     Show(StepStats),
@@ -117,8 +117,10 @@ impl<M> Shared<M> {
             if self.task.is_training_over() || state.has_ended {
                 return Some(Ok(None));
             }
-            let may_put = state.queue.has_room() && !state.queue.has_failed();
-            let make = make.take_if(|_| may_put)?;
+            if !state.queue.has_room() || state.queue.has_failed() {
+                return None;
+            }
+            let make = make.take()?;
             state.queue.put(make());
             Some(Ok(Some(())))
         })
@@ -200,7 +202,8 @@ impl<M> Shared<M> {
         .await
     }
 
-    /// The variables have their values, since the chief was asked for the time of that number.
+    /// The chief has checked the variables for all requests up to number `asked`: they have their
+    /// values.
     pub(super) fn has_looked(&self, asked: u64) {
         self.change(|state| state.looked = asked);
     }
@@ -256,7 +259,7 @@ impl<M> Shared<M> {
         Ok(())
     }
 
-    /// The error that a closure has failed with, which nobody was told.
+    /// The first error of a closure, unless `schedule`, `join` or `done` has returned it.
     pub(super) fn take_failure(&self) -> Option<Error> {
         self.state.borrow_mut().queue.take_failure()
     }
@@ -280,7 +283,9 @@ impl<M> Shared<M> {
                     false => self.task.training_is_over().await,
                 }
             });
-            let duty = self.task.within(recovers.then_some(LOOK_EVERY), self.until(State::duty));
+            // A timer that is always set would hide a stall.
+            let every = if recovers { self.task.limit(LOOK_EVERY) } else { None };
+            let duty = self.task.within(every, self.until(State::duty));
             match select(pin!(duty), is_over).await {
                 Either::Left((duty, _)) => {
                     let asked = self.state.borrow().asked;

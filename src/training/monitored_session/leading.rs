@@ -27,11 +27,12 @@ impl MonitoredSession {
         Ok(went_back)
     }
 
-    /// Shows the hooks a `step` that another task has taken, with what they fetch now.
+    /// Shows the hooks a `step` that another task has taken, with what they fetch now. Returns
+    /// whether the training has gone back to a checkpoint meanwhile.
     ///
     /// # Errors
     /// A hook's; if what hooks fetch depends on what the step was fed.
-    pub(in crate::training) async fn show_step(&mut self, step: &StepStats) -> Result<()> {
+    pub(in crate::training) async fn show_step(&mut self, step: &StepStats) -> Result<bool> {
         self.global_step = self.global_step.max(step.global_step);
         self.steps_in_session += 1;
         let mut asked = self.session.empty_step();
@@ -44,7 +45,10 @@ impl MonitoredSession {
             true => StepDone::default(),
             false => match self.session.run_step(asked).await {
                 Ok(done) => done,
-                Err(error) => return self.go_on_after(error).await,
+                Err(error) => {
+                    self.go_on_after(error).await?;
+                    return Ok(self.steps_in_session == 0);
+                }
             },
         };
         let (span, computed) = ((step.started, step.ended), step.computed);
@@ -52,6 +56,7 @@ impl MonitoredSession {
         let run = RunValues { results: &[], step: Some(step), options, span, computed, metadata };
         self.after_run(&done.fetches, run).await?;
         self.tries.renew();
-        Ok(())
+        // A return to a checkpoint counts them anew.
+        Ok(self.steps_in_session == 0)
     }
 }
