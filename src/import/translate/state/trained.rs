@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{learns, update};
 use crate::import::order::{is_variable, origin};
-use crate::import::translate::sparse;
 use crate::import::wire::{NodeDef, Value};
 
 /// The nodes of a graph by their names.
@@ -40,10 +39,10 @@ fn beside<'a>(nodes: &ByName<'a>, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The slot of which `node` updates rows, and the variable that it is beside.
+/// The slot of which `node`, an update, changes rows, and the variable that it is beside.
 pub(super) fn slot<'a>(nodes: &ByName<'a>, node: &'a NodeDef) -> Option<[&'a str; 2]> {
     let slot = origin(nodes, node.input.first()?).0;
-    let of = beside(nodes, slot).filter(|_| sparse::is_update(&node.op))?;
+    let of = beside(nodes, slot).filter(|_| !update::is_known(&node.op))?;
     Some([slot, of])
 }
 
