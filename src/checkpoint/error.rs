@@ -244,6 +244,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_file_that_reaches_the_limit_of_its_size_has_no_room() {
+        const FILE_TOO_LARGE: i32 = 27;
+        let error = |number| {
+            let source = io::Error::from_raw_os_error(number);
+            CheckpointError::store("write", "a".to_owned())(source)
+        };
+        assert!(error(FILE_TOO_LARGE).is_for_lack_of_room());
+        assert!(error(24).lacks_files() && !error(24).is_for_lack_of_room());
+    }
+
+    #[test]
     fn a_place_that_can_never_be_written_to_is_told_from_one_that_only_fails() {
         let is_misplaced = |what, source: io::Error| {
             let error = CheckpointError::store(what, "a".to_owned())(source);

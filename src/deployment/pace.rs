@@ -19,32 +19,46 @@ const SPAN: Duration = Duration::from_secs(30);
 /// The least time that a pace is of: that of one step would say little.
 const LEAST: Duration = Duration::from_millis(500);
 
-/// The global steps of the last [`SPAN`], each with its time, in order.
+/// The global steps of the last [`SPAN`].
 #[derive(Debug, Default)]
-pub(super) struct Pace(RefCell<VecDeque<(Time, u64)>>);
+pub(super) struct Pace(RefCell<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// The global steps, each with its time, in order.
+    steps: VecDeque<(Time, u64)>,
+    /// After a standstill: the global step as it was, until another is seen.
+    outdated: Option<u64>,
+}
 
 impl Pace {
-    /// The global step is `step` at `now`. After a return to an earlier one it counts anew, and
-    /// after a standstill from the next look on: this one may have an old step.
+    /// The global step is `step` at `now`. After a return to an earlier one it counts anew. After a
+    /// standstill, too, once the task has heard how far the others have come: that takes until it
+    /// is connected again, and the first step that it ends may still be of before.
     fn look(&self, now: Time, step: u64) {
-        let mut seen = self.0.borrow_mut();
-        if seen.back().is_some_and(|(last, _)| now.since(*last) > STANDSTILL) {
-            return seen.clear();
+        let Seen { steps, outdated } = &mut *self.0.borrow_mut();
+        if steps.back().is_some_and(|(last, _)| now.since(*last) > STANDSTILL) {
+            steps.clear();
+            *outdated = Some(step);
         }
-        if seen.back().is_some_and(|(_, last)| *last > step) {
-            seen.clear();
+        if let Some(known) = *outdated {
+            outdated.take_if(|_| known != step);
+            return;
         }
-        while seen.front().is_some_and(|(then, _)| now.since(*then) > SPAN) {
-            seen.pop_front();
+        if steps.back().is_some_and(|(_, last)| *last > step) {
+            steps.clear();
         }
-        seen.push_back((now, step));
+        while steps.front().is_some_and(|(then, _)| now.since(*then) > SPAN) {
+            steps.pop_front();
+        }
+        steps.push_back((now, step));
     }
 
     /// The global steps a second until `now`, at which the global step is `step`; none if that is
     /// not known yet, or the task has just stood still.
     pub(super) fn steps_per_second(&self, now: Time, step: u64) -> Option<f64> {
         let seen = self.0.borrow();
-        let ((then, before), (last, _)) = (*seen.front()?, *seen.back()?);
+        let ((then, before), (last, _)) = (*seen.steps.front()?, *seen.steps.back()?);
         if now.since(last) > STANDSTILL {
             return None;
         }
@@ -102,8 +116,10 @@ mod tests {
         // It stands still until the 50th second, while the others take a step a second.
         assert_eq!(pace.steps_per_second(at(50), 20), None);
         pace.look(at(50), 20);
-        assert_eq!(pace.steps_per_second(at(51), 51), None);
-        pace.look(at(52), 52);
-        assert_eq!(pace.steps_per_second(at(56), 56), Some(1.0));
+        pace.look(at(52), 20); // it is not connected yet
+        pace.look(at(54), 21);
+        assert_eq!(pace.steps_per_second(at(55), 55), None);
+        pace.look(at(56), 56);
+        assert_eq!(pace.steps_per_second(at(60), 60), Some(1.0));
     }
 }
