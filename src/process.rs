@@ -36,8 +36,8 @@ pub(crate) fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Has a write that would make a file longer than the process may (`ulimit -f`) fail from now on, as
-/// on a full disk. By default its signal, SIGXFSZ, ends the process.
+/// Has a write that would make a file longer than the process may (`ulimit -f`) fail from now on,
+/// as on a full disk. By default its signal, SIGXFSZ, ends the process.
 ///
 /// # Errors
 /// If the system refuses.

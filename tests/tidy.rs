@@ -34,7 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("optimizer", &["tensor", "kernels", "graph", "operations", "sync"]),
     ("sync", &["cluster", "units"]),
     ("clock", &["units"]),
-    ("transport", &["cluster", "tensor", "units", "clock", "user_file", "say"]),
+    ("transport", &["cluster", "tensor", "units", "clock", "user_file", "process", "say"]),
     ("runtime", &[BELOW]),
     ("checkpoint", &["runtime", BELOW]),
     ("data", &["runtime", BELOW]),

@@ -74,8 +74,9 @@ impl<M: Payload> Peer<M> {
         Self { id, name, address, state: RefCell::new(state) }
     }
 
-    /// Queues `messages`. Returns false if there is no room. Those for a client or an asker that has
-    /// stopped are dropped: if it comes back, then as another, with other sessions and questions.
+    /// Queues `messages`. Returns false if there is no room. Those for a client or an asker that
+    /// has stopped are dropped: if it comes back, then as another, with other sessions and
+    /// questions.
     pub(super) fn push(&self, messages: Messages<M>, room: usize) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.has_stopped && self.address.is_none() && [CLIENT, ASKER].contains(&self.name.job())

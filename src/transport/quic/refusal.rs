@@ -67,7 +67,10 @@ pub(super) enum Kind {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
     // Either end may print these four, so they name both.
-    #[error("{0} takes part in the training `{1}`, and {2} in `{3}`: {advice}", advice = same_run(.0, .2))]
+    #[error(
+        "{0} takes part in the training `{1}`, and {2} in `{3}`: {advice}",
+        advice = same_run(.0, .2)
+    )]
     Run(TaskName, String, TaskName, RunId),
     #[error("{0} has {1}, and {2} {3}: start both with the same scenario and the same `--set`")]
     Setting(TaskName, String, TaskName, String),
