@@ -27,17 +27,22 @@ pub(super) struct Pace(RefCell<Seen>);
 struct Seen {
     /// The global steps, each with its time, in order.
     steps: VecDeque<(Time, u64)>,
+    /// When the task last looked, even if it had heard of no global step yet.
+    looked: Option<Time>,
     /// After a standstill: the global step as it was, until another is seen.
     outdated: Option<u64>,
 }
 
 impl Pace {
-    /// The global step is `step` at `now`. After a return to an earlier one it counts anew. After a
-    /// standstill, too, once the task has heard how far the others have come: that takes until it
-    /// is connected again, and the first step that it ends may still be of before.
-    fn look(&self, now: Time, step: u64) {
-        let Seen { steps, outdated } = &mut *self.0.borrow_mut();
-        if steps.back().is_some_and(|(last, _)| now.since(*last) > STANDSTILL) {
+    /// The global step is `step` at `now`, if it is known. After a return to an earlier one it
+    /// counts anew. After a standstill, too, once the task has heard how far the others have come:
+    /// that takes until it is connected again, and the first step that it ends may still be of
+    /// before.
+    fn look(&self, now: Time, step: Option<u64>) {
+        let Seen { steps, looked, outdated } = &mut *self.0.borrow_mut();
+        let has_stood_still = looked.replace(now).is_some_and(|at| now.since(at) > STANDSTILL);
+        let Some(step) = step else { return };
+        if has_stood_still {
             steps.clear();
             *outdated = Some(step);
         }
@@ -78,9 +83,8 @@ async fn look(network: Weak<Network>, server: Weak<Server>) {
             let (Some(network), Some(server)) = (network.upgrade(), server.upgrade()) else {
                 return;
             };
-            if let Some(step) = network.progress(&server).await.global_step {
-                network.pace().look(server.clock().now(), step);
-            }
+            let step = network.progress(&server).await.global_step;
+            network.pace().look(server.clock().now(), step);
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -101,10 +105,10 @@ mod tests {
         for second in (0..=60).step_by(2) {
             // One step a second, and ten from the 30th on.
             let step = second + 9 * u64::saturating_sub(second, 30);
-            pace.look(at(second), step);
+            pace.look(at(second), Some(step));
         }
         assert_eq!(pace.steps_per_second(at(60), 330), Some(10.0));
-        pace.look(at(62), 40);
+        pace.look(at(62), Some(40));
         assert_eq!(pace.steps_per_second(at(62), 40), None, "it is no time ago");
         assert_eq!(pace.steps_per_second(at(66), 48), Some(2.0));
     }
@@ -112,14 +116,24 @@ mod tests {
     #[test]
     fn a_pace_after_a_standstill_counts_none_of_the_steps_that_others_took_meanwhile() {
         let pace = Pace::default();
-        (0..=20).step_by(2).for_each(|second| pace.look(at(second), second));
+        (0..=20).step_by(2).for_each(|second| pace.look(at(second), Some(second)));
         // It stands still until the 50th second, while the others take a step a second.
         assert_eq!(pace.steps_per_second(at(50), 20), None);
-        pace.look(at(50), 20);
-        pace.look(at(52), 20); // it is not connected yet
-        pace.look(at(54), 21);
+        pace.look(at(50), Some(20));
+        pace.look(at(52), Some(20)); // it is not connected yet
+        pace.look(at(54), Some(21));
         assert_eq!(pace.steps_per_second(at(55), 55), None);
-        pace.look(at(56), 56);
+        pace.look(at(56), Some(56));
         assert_eq!(pace.steps_per_second(at(60), 60), Some(1.0));
+    }
+
+    #[test]
+    fn a_standstill_before_the_task_has_heard_of_a_step_is_one_too() {
+        let pace = Pace::default();
+        pace.look(at(0), None);
+        pace.look(at(20), Some(5)); // as it was before
+        pace.look(at(22), Some(5_000));
+        pace.look(at(24), Some(5_002));
+        assert_eq!(pace.steps_per_second(at(26), 5_004), Some(1.0));
     }
 }
