@@ -79,9 +79,10 @@ fn the_second_run_of_a_scenario_begins_anew_and_writes_nothing_to_the_disk() -> 
 fn a_training_that_goes_back_while_it_ends_is_not_noted_as_ended_beside_its_checkpoints() {
     let text = "seed = 7\ncluster = { ps = 1, worker = 2 }\nstop.steps = 15\n\
                 network = { silence = '1s', bandwidth = '10Mbps', recovery = '15s' }\n\
-                program = { model = 'mlp', hidden = [400, 400], batch = 16 }\n\
+                program = { model = 'mlp', hidden = [400, 400], batch = 16, \
+                optimizer = { rule = 'adagrad', learning_rate = 0.01 } }\n\
                 checkpoint = { every_steps = 10 }\nrun = [{ mode = 'async' }]\n\
-                fault = [{ at = '22600ms', crash = 'ps:0', restart_after = '500ms' }]\n";
+                fault = [{ at = '23s', crash = 'ps:0', restart_after = '500ms' }]\n";
     let mut trial = Experiment::parse(text).unwrap().trials().unwrap().remove(0);
     let store = Memory::default();
     let every = SecondOrStepTimer::every_steps(10);

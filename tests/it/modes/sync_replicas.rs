@@ -488,7 +488,8 @@ fn a_scenario_trains_by_tokens() {
 fn the_others_go_on_with_a_chief_that_was_asked_to_stop_once_it_is_back() {
     for checkpoint in ["", "checkpoint.every_steps = 5\n"] {
         let text = format!(
-            "{checkpoint}program.sync_replicas = {{}}\nstop.steps = 100\nrun = [{{}}]\n\
+            "{checkpoint}program.sync_replicas = {{}}\nstop.steps = 100\n\
+             run = [{{ mode = 'async' }}]\n\
              fault = [{{ at = '2ms', stop = 'worker:0', restart_after = '25ms' }}]\n"
         );
         let report = Experiment::parse(&text).unwrap().simulate(train).unwrap();

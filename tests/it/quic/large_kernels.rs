@@ -277,6 +277,7 @@ fn assert_overlap_in_simulation(
             let clock = Rc::clone(server.clock());
             if task.job() == "ps" {
                 seen.add(("arrived", watch(&server, &*clock).await?));
+                task.join().await?;
             } else {
                 seen.add(("ended", step(&server, &*clock).await?));
             }

@@ -173,7 +173,7 @@ fn der(identity: &Identity, task: &TaskName) -> (CertificateDer<'static>, Privat
     (certificate, key)
 }
 
-const PROTOCOL: &str = "trainyard/24";
+const PROTOCOL: &str = "trainyard/25";
 
 /// An introduction as a task would send it that was told nothing of the training.
 fn hello(run: &str, task: &str, incarnation: u64) -> Vec<u8> {

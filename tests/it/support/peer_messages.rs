@@ -60,7 +60,7 @@ pub(crate) fn of_a_chief(number: u64) -> Vec<PeerMessage> {
 }
 
 /// What only a parameter server sends to another, about the view of that number.
-pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 5] {
+pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 6] {
     let round = Version { epoch: Epoch(number), updates: 9 };
     let view = View {
         number,
@@ -75,6 +75,7 @@ pub(crate) fn of_a_parameter_server(number: u32) -> [PeerMessage; 5] {
         ParameterServerMessage::Install(view),
         ParameterServerMessage::LetIn { worker: number, view: number },
         ParameterServerMessage::Stopping,
+        ParameterServerMessage::Found { worker: number },
     ];
     all.map(PeerMessage::from)
 }
