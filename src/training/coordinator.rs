@@ -180,9 +180,9 @@ impl<M: 'static> ClusterCoordinator<M> {
     /// cancelled: [`join`](Self::join) before, to have all of them run.
     ///
     /// # Errors
-    /// As [`MonitoredSession::close`]; if the coordinator can't go on; the first error of a closure,
-    /// unless [`schedule`](Self::schedule), [`join`](Self::join) or [`done`](Self::done) has
-    /// returned it: a fetch does not count.
+    /// As [`MonitoredSession::close`]; if the coordinator can't go on; the first error of a
+    /// closure, unless [`schedule`](Self::schedule), [`join`](Self::join) or [`done`](Self::done)
+    /// has returned it: a fetch does not count.
     pub async fn close(mut self) -> Result<()> {
         self.shared.close().await?;
         self.executors.iter().for_each(JoinHandle::abort);

@@ -90,8 +90,8 @@ fn check_tokens_have_numbers(
         return Ok(());
     }
     let why = "the updates of `program.sync_replicas` sum the gradients of a table row by row, and \
-               with `numerics = \"shapes\"` there are no numbers of rows; use `mode = \"sync\"`, or \
-               compute real numbers";
+               with `numerics = \"shapes\"` there are no numbers of rows; use `mode = \"sync\"`, \
+               or compute real numbers";
     Err(impossible(&run.name, why))
 }
 

@@ -27,8 +27,8 @@ impl Absent {
     }
 
     /// Goes on without the other task of the replica of `task` that `error` says has not come back
-    /// in time, and without all that there is no way to now: each would be waited for anew. One that
-    /// has never come since this task began ends the training: it may never have been started.
+    /// in time, and without all that there is no way to now: each would be waited for anew. One
+    /// that has never come since this task began ends the training: it may never have been started.
     ///
     /// # Errors
     /// `error`, if it says something else, or the training has no towers on other tasks.

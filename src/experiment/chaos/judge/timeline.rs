@@ -177,8 +177,8 @@ impl Timeline<'_> {
 
     /// Whether an all-reduce may end: its chief dies for good, or is started again and waits for a
     /// helper that is not there; a parameter server, though idle, is asked to stop for good, which
-    /// ends all tasks; or two helpers can't reach each other for long. Without any helper the others
-    /// form anew.
+    /// ends all tasks; or two helpers can't reach each other for long. Without any helper the
+    /// others form anew.
     fn may_end_an_all_reduce(&self) -> bool {
         let chief = self.trial.cluster.spec.chief();
         let is_chief = |task: &TaskName| Some(task) == chief.as_ref();
