@@ -42,8 +42,8 @@ impl Absent {
         let mut gone = task.cluster().replica_of(task.name()).split_off(1);
         gone.retain(|helper| !self.contains(helper));
         let is_of_them = match error.code {
-            Code::Unavailable => gone.iter().any(|helper| is_named(helper)),
-            Code::DeadlineExceeded => gone.iter().any(|helper| is_away(helper)),
+            Code::Unavailable => gone.iter().any(is_named),
+            Code::DeadlineExceeded => gone.iter().any(is_away),
             _ => false,
         };
         if !is_of_them {
