@@ -87,7 +87,8 @@ pub struct PeerRefused {
     pub who: String,
     /// The reason.
     pub why: String,
-    /// The time since it last happened \[s\]; none for a message that is refused.
+    /// The time since the refusal last happened \[s\]; none if a message was refused, and not a
+    /// connection.
     pub seconds_ago: Option<f64>,
 }
 

@@ -33,7 +33,7 @@ const COLUMNS: [(&str, Cell); 11] = [
 /// What gives a cell of a column of means.
 type MeanCell = fn(&Series<'_>, &Summary) -> String;
 
-/// By title, the cell of a series of several runs, of a report with several seeds or launches.
+/// By title: what makes the cell of a series of runs, in a report of several seeds or launches.
 const COLUMNS_OF_MEANS: [(&str, MeanCell); 10] = [
     ("run", |series, _| series.name()),
     (TO_TARGET, |series, summary| mean(summary.seconds_to_target, 3) + &reached(series, summary)),

@@ -36,7 +36,13 @@ use shared::{Scheduled, Shared};
 /// # use trainyard::training::ClusterCoordinator;
 /// # struct Model { x: Output, y: Output, loss: Output, train_op: TrainOp }
 /// # impl Model {
-/// #     fn build(_: &Graph, _: &Task) -> Result<Self, GraphError> { unimplemented!() }
+/// #     fn build(g: &Graph, task: &Task) -> Result<Self, GraphError> {
+/// #         let x = g.placeholder("x", DType::F32, [None, Some(64)])?;
+/// #         let y = g.placeholder("y", DType::I32, [None])?;
+/// #         let loss = sparse_softmax_cross_entropy(&dense(&x, 10)?, &y)?.mean();
+/// #         let train_op = task.minimize(Adagrad::new(0.05), &loss)?;
+/// #         Ok(Self { x, y, loss, train_op })
+/// #     }
 /// # }
 /// async fn trainer(task: Task) -> Result<()> {
 ///     if task.job() != "chief" {

@@ -282,7 +282,7 @@ impl Master {
     }
 }
 
-/// A span as long as `span`, by another task's clock, that ends `now`.
+/// `span`, which is by another task's clock, moved so that it ends `now`.
 fn ending_at(now: Time, (from, until): Span) -> Span {
     (Time(now.0.saturating_sub(until.0.saturating_sub(from.0))), now)
 }

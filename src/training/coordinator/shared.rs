@@ -18,7 +18,8 @@ use super::super::task::Task;
 use super::queue::ClosureQueue;
 use super::remote_value::Promise;
 
-/// How often the chief looks after the variables while an executor waits for lost tasks.
+/// The time between two checks of the variables by the chief, while an executor waits for a lost
+/// task.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A step to take: makes one of an executor's model and its session. It may be called again.

@@ -37,7 +37,7 @@ impl Trainings {
 
     /// A task that had told of the loss of `worker` says that it is back. Where steps are
     /// coordinated, or variables held, it is waited for only once it is heard of: it may be cut off
-    /// from here alone. One that has left meanwhile stays departed.
+    /// from here alone. A worker that has left meanwhile stays departed.
     pub(crate) fn hear_of_found(&mut self, worker: u32) {
         let is_holder = self.outbox.actors.training.is_holder(self.outbox.local());
         let finds_out = is_holder || !self.coordinations.is_empty();

@@ -11,7 +11,7 @@ fn end_of_grace(task: usize) -> FaultEvent {
     FaultEvent::EndOfGrace { task, incarnation: 0 }
 }
 
-/// `task`, whose program has returned, perhaps as another was `asked` to stop.
+/// `task`, whose program has returned: by itself, or because the task `asked` was asked to stop.
 fn leaver(task: usize, asked: Option<usize>) -> Leaver {
     Leaver { task, asked, limit: SECOND * 3 }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::runtime::FLUSH;
 use crate::simulation::fault_injector::Leaver;
 
-/// The program of the second task returns, perhaps as another was `asked` to stop.
+/// The program of the second task returns: by itself, or because the task `asked` was asked to
+/// stop.
 fn returns(world: &mut World, asked: Option<usize>) {
     world.program_returned(B);
     world.leave(Leaver { task: B, asked, limit: FLUSH });
